@@ -1,0 +1,13 @@
+# Builds one lesson's test. Two runs of ctest in one folder wait for each other.
+file(LOCK "${BUILD}/.build.lock" GUARD PROCESS TIMEOUT 600 RESULT_VARIABLE busy)
+if(NOT busy EQUAL 0)
+  message(FATAL_ERROR "another build has held ${BUILD} for ten minutes")
+endif()
+if(NOT EXISTS "${SOURCE}")
+  message(FATAL_ERROR "error: ${SOURCE} is missing")
+endif()
+include("${CMAKE_CURRENT_LIST_DIR}/identify.cmake")
+execute_process(COMMAND ${CMAKE_COMMAND} --build "${BUILD}" --target ${TARGET} --parallel ${JOBS} RESULT_VARIABLE failed)
+if(failed)
+  message(FATAL_ERROR "${TARGET} does not build")
+endif()

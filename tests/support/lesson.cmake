@@ -1,0 +1,79 @@
+# One lesson: its library (from IMPL), its test program, and its tests in CTest.
+
+find_package(GTest QUIET)
+if(NOT GTest_FOUND)
+  message(STATUS "GoogleTest: no system package, downloading 1.14.0")
+  include(FetchContent)
+  FetchContent_Declare(googletest
+    URL https://github.com/google/googletest/archive/refs/tags/v1.14.0.tar.gz
+    URL_HASH SHA256=8ad598c73ad796e0d8280b082cebd82a630d73e73cd3c70057938a6501bba5d7)
+  set(INSTALL_GTEST OFF)
+  FetchContent_MakeAvailable(googletest)
+endif()
+include(ProcessorCount)
+ProcessorCount(cores)
+
+add_library(nanolm_test_support STATIC tests/support/oracle.cpp tests/support/data.cpp)
+add_library(nanolm_scratch STATIC tests/support/scratch.cpp)
+foreach(library nanolm_test_support nanolm_scratch)
+  target_include_directories(${library} PUBLIC include tests)
+  target_compile_options(${library} PRIVATE ${own_warnings})
+  set_target_properties(${library} PROPERTIES EXCLUDE_FROM_ALL ON)
+endforeach()
+target_link_libraries(nanolm_test_support PUBLIC GTest::gtest nanolm_scratch ${CMAKE_DL_LIBS})
+
+# Sets `out` to "Suite.Name" for each TEST in a source. The names come from the text, not from running the program: a
+# student's library that exits before main must not make tests vanish.
+function(read_test_names source out)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")
+  file(READ "${source}" text)
+  string(REGEX REPLACE "//[^\n]*" "" text "${text}")
+  string(REGEX MATCHALL "TEST(_F)?\\([ \t\r\n]*[A-Za-z0-9]+[ \t\r\n]*,[ \t\r\n]*[A-Za-z0-9]+" matches "${text}")
+  list(TRANSFORM matches REPLACE "TEST(_F)?\\([ \t\r\n]*([A-Za-z0-9]+)[ \t\r\n]*,[ \t\r\n]*([A-Za-z0-9]+)" "\\2.\\3")
+  set(${out} "${matches}" PARENT_SCOPE)
+endfunction()
+
+function(add_lesson lesson)
+  set(source "${tree}/${lesson}.cpp")
+  set(test_source "${CMAKE_SOURCE_DIR}/tests/${lesson}_test.cpp")
+  add_library(${lesson} SHARED "${source}")
+  if(NOT EXISTS "${source}")
+    message(WARNING "${lesson}.cpp is missing in ${tree}: that lesson cannot be graded.")
+    # Else the missing file stops every lesson here, instead of this one when it is built.
+    set_source_files_properties("${source}" PROPERTIES GENERATED ON)
+  endif()
+  # The identity of what was compiled. Time stamps do not tell a tree that was swapped for an older one.
+  set(id "${CMAKE_BINARY_DIR}/ids/${lesson}")
+  set(build_arguments "-DSOURCE=${source}" "-DID=${id}")
+  execute_process(COMMAND ${CMAKE_COMMAND} ${build_arguments} -P ${CMAKE_SOURCE_DIR}/tests/support/identify.cmake)
+  set_source_files_properties("${source}" PROPERTIES OBJECT_DEPENDS "${id}")
+  target_include_directories(${lesson} PUBLIC include)
+  # Messages start at the tree's name ("exercises/03_online_softmax.cpp:41").
+  target_compile_options(${lesson} PRIVATE "-fmacro-prefix-map=${tree_parent}/="
+    $<IF:$<STREQUAL:${tree},${CMAKE_SOURCE_DIR}/reference>,${own_warnings},${student_warnings}>)
+  if(NOT APPLE)
+    target_link_options(${lesson} PRIVATE -Wl,-Bsymbolic)  # calls within a lesson stay in it, whatever is loaded before
+  endif()
+
+  add_executable(${lesson}_test EXCLUDE_FROM_ALL "${test_source}")
+  target_link_libraries(${lesson}_test PRIVATE ${lesson} nanolm_test_support GTest::gtest_main)
+  target_compile_options(${lesson}_test PRIVATE ${own_warnings} -O1)
+
+  add_test(NAME ${lesson}.Builds
+    COMMAND ${CMAKE_COMMAND} "-DBUILD=${CMAKE_BINARY_DIR}" -DTARGET=${lesson}_test -DJOBS=${cores} ${build_arguments}
+      -P ${CMAKE_SOURCE_DIR}/tests/support/build.cmake)
+  set_tests_properties(${lesson}.Builds PROPERTIES FIXTURES_SETUP ${lesson} RESOURCE_LOCK build LABELS cpu TIMEOUT 600)
+
+  read_test_names("${test_source}" names)
+  foreach(name IN LISTS names)
+    add_test(NAME ${lesson}.${name} COMMAND ${lesson}_test --gtest_filter=${name} --gtest_color=no)
+    # Not the exit status but GoogleTest's own closing line says "passed": student code may call exit(0).
+    set_tests_properties(${lesson}.${name} PROPERTIES FIXTURES_REQUIRED ${lesson} LABELS cpu TIMEOUT ${test_timeout}
+      PASS_REGULAR_EXPRESSION "\\[  PASSED  \\] [1-9]" FAIL_REGULAR_EXPRESSION "Sanitizer: ;runtime error: ")
+  endforeach()
+endfunction()
+
+# After its tests, ctest prints one line a lesson.
+function(add_summary)
+  configure_file(${CMAKE_SOURCE_DIR}/tests/support/CTestCustom.cmake.in ${CMAKE_BINARY_DIR}/CTestCustom.cmake @ONLY)
+endfunction()
