@@ -58,4 +58,17 @@ inline void check_shape(const AttentionShape& s) {
   require(std::isfinite(s.scale) && s.scale > 0, "scale must be positive and finite, got ", s.scale);
 }
 
+// Tiles of lessons 05 and 06. The last one of a sequence is shorter when the block does not divide its length.
+struct Tiling {
+  std::int64_t block_q = 64;  // rows of a Q tile
+  std::int64_t block_k = 64;  // rows of a K tile and of a V tile
+};
+inline std::int64_t block_count(std::int64_t length, std::int64_t block) {
+  return length / block + (length % block != 0 ? 1 : 0);
+}
+inline void check_tiling(const Tiling& tiling) {
+  require(tiling.block_q >= 1, "block_q must be positive, got ", tiling.block_q);
+  require(tiling.block_k >= 1, "block_k must be positive, got ", tiling.block_k);
+}
+
 }  // namespace nanolm

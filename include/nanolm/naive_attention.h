@@ -2,8 +2,9 @@
 //
 // Shapes, masks, grouped heads and empty rows: nanolm/attention_shape.h.
 //   scores, P  [batch, q_heads, seqlen_q, seqlen_k], row-major
-// Accumulator: float. Error bound of O, relative to max|V|: 2^-23 * (4 s + 2 sqrt(seqlen_k) + 8), s = the largest
-// scale * sum_h |Q K|. Throws std::invalid_argument for bad shapes and for spans of the wrong size; nothing is written.
+// Accumulator: float. Error bound of O, relative to max|V|, with s the largest scale * sum_h |Q K|:
+//   2^-23 * ((4 + sqrt(head_dim)) s + 2 sqrt(seqlen_k) + 8)
+// Throws std::invalid_argument for bad shapes and for spans of the wrong size; nothing is written then.
 // Source: Vaswani et al. 2017, equation 1; Dao et al. 2022, algorithm 0.
 #pragma once
 

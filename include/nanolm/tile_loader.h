@@ -16,11 +16,6 @@
 
 namespace nanolm {
 
-struct Tiling {
-  std::int64_t block_q = 64;  // rows of a Q tile
-  std::int64_t block_k = 64;  // rows of a K tile and of a V tile
-};
-
 class TileLoader {
  public:
   // What lies on the chip. Row-major: Q and O [block_q, head_dim], K and V [block_k, head_dim], S [block_q, block_k].
@@ -52,8 +47,7 @@ class TileLoader {
              std::span<const float> V, std::span<float> O, std::span<float> lse)
       : shape_(shape), tiling_(tiling), Q_(Q), K_(K), V_(V), O_(O), lse_(lse) {
     check_shape(shape);
-    require(tiling.block_q >= 1, "block_q must be positive, got ", tiling.block_q);
-    require(tiling.block_k >= 1, "block_k must be positive, got ", tiling.block_k);
+    check_tiling(tiling);
     require_size("Q", Q.size(), q_size(shape));
     require_size("K", K.size(), kv_size(shape));
     require_size("V", V.size(), kv_size(shape));
@@ -78,8 +72,8 @@ class TileLoader {
   const Traffic& traffic() const { return traffic_; }
   void set_trace(Trace trace) { trace_ = std::move(trace); }
 
-  std::int64_t q_blocks() const { return blocks(shape_.seqlen_q, tiling_.block_q); }
-  std::int64_t k_blocks() const { return blocks(shape_.seqlen_k, tiling_.block_k); }
+  std::int64_t q_blocks() const { return block_count(shape_.seqlen_q, tiling_.block_q); }
+  std::int64_t k_blocks() const { return block_count(shape_.seqlen_k, tiling_.block_k); }
 
   // Copy tile number `block` of a head to sram() and return how many of its rows exist. K and V take the kv head.
   // load_Q also empties the running state: row_max = -inf, row_sum = 0, O = 0.
@@ -123,9 +117,6 @@ class TileLoader {
     std::int64_t batch, head, block;
   };
 
-  static std::int64_t blocks(std::int64_t length, std::int64_t block) {
-    return length / block + (length % block != 0 ? 1 : 0);
-  }
   std::int64_t first_row() const {
     return (batch_ * shape_.q_heads + q_head_) * shape_.seqlen_q + q_block_ * tiling_.block_q;
   }
@@ -137,7 +128,7 @@ class TileLoader {
   std::int64_t load(const char* name, std::span<const float> from, Place at, std::int64_t heads, std::int64_t length,
                     std::int64_t block, std::vector<float>& tile) const {
     if (at.batch < 0 || at.batch >= shape_.batch || at.head < 0 || at.head >= heads || at.block < 0 ||
-        at.block >= blocks(length, block))
+        at.block >= block_count(length, block))
       throw std::out_of_range(std::string(name) + " has no tile at batch " + std::to_string(at.batch) + ", head " +
                               std::to_string(at.head) + ", block " + std::to_string(at.block));
     const std::int64_t rows = std::min(block, length - at.block * block);

@@ -4,8 +4,9 @@
 // K and V, which at the end of a sequence are fewer than the block sizes:
 //   Q, O [rows_q, head_dim]   K, V [rows_k, head_dim]   S [rows_q, rows_k]   row_max, row_sum, lse [rows_q]
 // all row-major, at the front of spans that may be longer. Elements behind them are not to be used: they hold NaN.
-// Accumulator: float. Error bound of O, relative to max|V|, and of lse: 2^-23 * (4 s + 2 sqrt(seqlen_k) + 8), s = the
-// largest scale * sum_h |Q K|. Scratch: independent of seqlen.
+// Accumulator: float. Error bound of O, relative to max|V|, and of lse, with s the largest scale * sum_h |Q K|:
+//   2^-23 * ((4 + sqrt(head_dim)) s + 2 sqrt(seqlen_k) + 8)
+// Scratch: independent of seqlen.
 // Source: Dao et al. 2022, algorithm 1; Dao 2023, algorithm 1 (its loop order: query blocks outside).
 #pragma once
 
@@ -61,7 +62,42 @@ inline void tiled_attention(const AttentionShape& shape, const Tiling& tiling, s
   tiled_attention(shape, tiling, loader);
 }
 
-// Given: the check of the traffic formulas.
+// Given: the checks that the functions above begin with. Spans may be longer than the tile, not shorter.
+inline void require_tile(const char* name, std::size_t size, std::int64_t rows, std::int64_t columns) {
+  const std::int64_t needed = checked_product(name, {rows, columns});
+  require(size >= static_cast<std::size_t>(needed), name, " holds ", size, " elements, its tile needs ", needed);
+}
+inline void check_tile_scores(const TileSize& t, std::span<const float> Q, std::span<const float> K,
+                              std::span<float> S) {
+  require_tile("Q", Q.size(), t.rows_q, t.head_dim);
+  require_tile("K", K.size(), t.rows_k, t.head_dim);
+  require_tile("S", S.size(), t.rows_q, t.rows_k);
+}
+inline void check_update_tile(const TileSize& t, std::span<const float> S, std::span<const float> V,
+                              std::span<float> row_max, std::span<float> row_sum, std::span<float> O) {
+  require_tile("S", S.size(), t.rows_q, t.rows_k);
+  require_tile("V", V.size(), t.rows_k, t.head_dim);
+  require_tile("row_max", row_max.size(), t.rows_q, 1);
+  require_tile("row_sum", row_sum.size(), t.rows_q, 1);
+  require_tile("O", O.size(), t.rows_q, t.head_dim);
+}
+inline void check_finish_tile(const TileSize& t, std::span<const float> row_max, std::span<const float> row_sum,
+                              std::span<float> O, std::span<float> lse) {
+  require_tile("row_max", row_max.size(), t.rows_q, 1);
+  require_tile("row_sum", row_sum.size(), t.rows_q, 1);
+  require_tile("O", O.size(), t.rows_q, t.head_dim);
+  require_tile("lse", lse.size(), t.rows_q, 1);
+}
+inline void check_mask_tile(const AttentionShape& shape, const TileSize& t, std::span<float> S) {
+  check_shape(shape);
+  require_tile("S", S.size(), t.rows_q, t.rows_k);
+}
+inline void check_visible_k_blocks(const AttentionShape& shape, const Tiling& tiling, std::int64_t q_block) {
+  check_shape(shape);
+  check_tiling(tiling);
+  require(q_block >= 0 && q_block < block_count(shape.seqlen_q, tiling.block_q), "q_block ", q_block,
+          " does not exist: seqlen_q is ", shape.seqlen_q, ", block_q ", tiling.block_q);
+}
 inline void check_traffic(std::initializer_list<double> counts) {
   for (const double c : counts) require(std::isfinite(c) && c > 0, "a size must be positive and finite, got ", c);
 }

@@ -68,40 +68,61 @@ Backward backward(const AttentionShape& s, std::span<const float> Q, std::span<c
                   std::span<const float> dO) {
   const Forward f = forward(s, Q, K, V);
   Backward r;
+  r.score_magnitude = f.score_magnitude;
   r.delta.assign(at(lse_size(s)), 0.0);
   r.dQ.assign(at(q_size(s)), 0.0);
   r.dK.assign(at(kv_size(s)), 0.0);
   r.dV.assign(at(kv_size(s)), 0.0);
+  std::vector<double> delta_terms(r.delta.size()), dQ_terms(r.dQ.size()), dK_terms(r.dK.size()), dV_terms(r.dV.size());
+  const auto add = [](std::vector<double>& sum, std::vector<double>& terms, std::int64_t i, double term, double size) {
+    sum[at(i)] += term;
+    terms[at(i)] += std::abs(size);
+  };
   for_each_row(s, [&](std::int64_t row, std::int64_t, std::int64_t q0, std::int64_t k0) {
-    for (std::int64_t h = 0; h < s.head_dim; ++h)
-      r.delta[at(row)] += static_cast<double>(dO[at(q0 + h)]) * f.O[at(q0 + h)];
+    for (std::int64_t h = 0; h < s.head_dim; ++h) {
+      const double term = static_cast<double>(dO[at(q0 + h)]) * f.O[at(q0 + h)];
+      add(r.delta, delta_terms, row, term, term);
+    }
     for (std::int64_t j = 0; j < s.seqlen_k; ++j) {
       const double p = f.P[at(row * s.seqlen_k + j)];
       if (p == 0) continue;
       const std::int64_t kj = k0 + j * s.head_dim;
-      double dP = 0;
-      for (std::int64_t h = 0; h < s.head_dim; ++h)
-        dP += static_cast<double>(dO[at(q0 + h)]) * static_cast<double>(V[at(kj + h)]);
-      const double dS = s.scale * p * (dP - r.delta[at(row)]);
+      double dP = 0, dP_terms = 0;
       for (std::int64_t h = 0; h < s.head_dim; ++h) {
-        r.dV[at(kj + h)] += p * static_cast<double>(dO[at(q0 + h)]);
-        r.dQ[at(q0 + h)] += dS * static_cast<double>(K[at(kj + h)]);
-        r.dK[at(kj + h)] += dS * static_cast<double>(Q[at(q0 + h)]);
+        const double term = static_cast<double>(dO[at(q0 + h)]) * static_cast<double>(V[at(kj + h)]);
+        dP += term;
+        dP_terms += std::abs(term);
+      }
+      const double dS = s.scale * p * (dP - r.delta[at(row)]);
+      const double dS_terms = s.scale * p * (dP_terms + delta_terms[at(row)]);
+      for (std::int64_t h = 0; h < s.head_dim; ++h) {
+        const double g = dO[at(q0 + h)], q = Q[at(q0 + h)], k = K[at(kj + h)];
+        add(r.dV, dV_terms, kj + h, p * g, p * g);
+        add(r.dQ, dQ_terms, q0 + h, dS * k, dS_terms * k);
+        add(r.dK, dK_terms, kj + h, dS * q, dS_terms * q);
       }
     }
   });
+  const auto largest = [](const std::vector<double>& v) {
+    return v.empty() ? 0 : *std::max_element(v.begin(), v.end());
+  };
+  r.delta_magnitude = largest(delta_terms);
+  r.dQ_magnitude = largest(dQ_terms);
+  r.dK_magnitude = largest(dK_terms);
+  r.dV_magnitude = largest(dV_terms);
   return r;
 }
 
-double softmax_tolerance(double score_magnitude, std::int64_t n) {
+double softmax_tolerance(double score_magnitude, std::int64_t n, std::int64_t head_dim) {
   const double eps = std::numeric_limits<float>::epsilon();
-  return eps * (4 * score_magnitude + 2 * std::sqrt(static_cast<double>(n)) + 8);
+  return eps * ((4 + std::sqrt(static_cast<double>(head_dim))) * score_magnitude +
+                2 * std::sqrt(static_cast<double>(n)) + 8);
 }
 double output_tolerance(const AttentionShape& s, const Forward& truth) {
-  return softmax_tolerance(truth.score_magnitude, s.seqlen_k) * truth.value_magnitude;
+  return lse_tolerance(s, truth) * truth.value_magnitude;
 }
 double lse_tolerance(const AttentionShape& s, const Forward& truth) {
-  return softmax_tolerance(truth.score_magnitude, s.seqlen_k);
+  return softmax_tolerance(truth.score_magnitude, s.seqlen_k, s.head_dim);
 }
 
 Row softmax_row(std::span<const float> scores, std::span<const float> values) {

@@ -19,16 +19,25 @@ Forward forward(const AttentionShape& shape, std::span<const float> Q, std::span
 
 struct Backward {
   std::vector<double> delta, dQ, dK, dV;
+  double score_magnitude = 0;
+  // The largest sum over the absolute values of the terms of one element: what the error of a gradient scales with.
+  double delta_magnitude = 0, dQ_magnitude = 0, dK_magnitude = 0, dV_magnitude = 0;
 };
 Backward backward(const AttentionShape& shape, std::span<const float> Q, std::span<const float> K,
                   std::span<const float> V, std::span<const float> dO);
 
-// Largest error that an fp32 kernel may show in O (times max|v|) and in lse. A score of magnitude s carries an error of
-// a few eps * s, exp turns it into a relative error of the weight, and summing n weights adds sqrt(n) roundings:
-// eps * (4 s + 2 sqrt(n) + 8), eps = 2^-23. Half-precision accumulators (2^-11) miss it by a factor of 10 and more.
-double softmax_tolerance(double score_magnitude, std::int64_t n);
+// Largest error that an fp32 kernel may show in O (times max|v|) and in lse. Of a score of magnitude s, computed as a
+// dot product of head_dim terms, rounding leaves an error of a few eps * s plus, as a random walk, eps * sqrt(head_dim) *
+// s; exp turns it into a relative error of the weight, and summing n weights adds sqrt(n) roundings:
+//   eps * ((4 + sqrt(head_dim)) * s + 2 sqrt(n) + 8)      eps = 2^-23; head_dim = 0 where scores are given
+// Half-precision accumulators (2^-11) miss it by a factor of 10 and more.
+double softmax_tolerance(double score_magnitude, std::int64_t n, std::int64_t head_dim = 0);
 double output_tolerance(const AttentionShape& shape, const Forward& truth);
 double lse_tolerance(const AttentionShape& shape, const Forward& truth);
+
+// Largest error that an fp32 kernel may show in a gradient, times its magnitude: a term is P times a factor, so it has
+// the relative error of P, and the n of softmax_tolerance counts the terms of the longest sum that is behind it.
+double gradient_tolerance(const AttentionShape& shape, const Backward& truth);
 
 // A row of scores and its values, as lesson 03 has them.
 struct Row {
