@@ -263,5 +263,20 @@ TEST(OnlineSoftmax, NoScoresGiveAnEmptyResult) {
   EXPECT_TRUE(online_softmax_weighted_sum({}, {}, 2).empty());
 }
 
+TEST(OnlineSoftmax, WorkedExampleOfTheNote) {
+  const std::vector<float> scores{1, 3, 2, 5}, values{10, 20, 30, 40};
+  const std::span s(scores), v(values);
+  OnlineSoftmax state = state_of(s.first(2), v.first(2), 1);
+  EXPECT_EQ(state.row_max, 3.0f);
+  EXPECT_NEAR(state.row_sum, 1.13534, 5e-6);
+  EXPECT_NEAR(state.acc[0], 21.35335, 5e-5);
+  update(state, s.last(2), v.last(2));
+  EXPECT_EQ(state.row_max, 5.0f);
+  EXPECT_NEAR(state.row_sum, 1.20344, 5e-6);
+  EXPECT_NEAR(state.acc[0], 44.38347, 5e-5);
+  EXPECT_NEAR(result(state)[0], 36.88057, 5e-5);
+  EXPECT_NEAR(logsumexp(state), 5.18518, 5e-5);
+}
+
 }  // namespace
 }  // namespace nanolm
