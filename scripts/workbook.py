@@ -1,0 +1,105 @@
+"""The command people type, scripts/workbook: sets the machine up once, then tests, checks, measures or cleans."""
+
+import argparse
+import os
+import signal
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+sys.dont_write_bytecode = True
+
+from workbook_lib import bench, check, clean, console, status, suite  # noqa: E402
+from workbook_lib.console import Problem  # noqa: E402
+
+HELP = """\
+usage: scripts/workbook VERB [...]
+
+  check [LESSON] [--impl TREE]   grade exercises/ (or another tree): all lessons, or one (3, 03, softmax)
+  status                         the week's table, with what the last check found
+  test                           prove the answers: run the whole suite on reference/
+  bench [--quick]                measure naive against tiled attention: tables and plots in results/
+  clean                          remove build folders and what an in-source build leaves behind
+
+The first run installs what is missing and says so. More on a verb: scripts/workbook VERB --help
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        raise Problem("%s (see scripts/workbook --help)" % message)
+
+
+def positive(text):
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError("%r is not a positive whole number" % text)
+    return value
+
+
+def parsers():
+    """One parser a verb; each names the function that carries the verb out."""
+    verbs = {}
+
+    def verb(name, function, description):
+        parser = Parser(prog="scripts/workbook " + name, description=description, allow_abbrev=False)
+        parser.set_defaults(function=function)
+        verbs[name] = parser
+        return parser
+
+    impl = "tree of answers: a folder of the workbook, or a path (default: %(default)s)"
+    test = verb("test", suite.run, "Builds and runs the whole suite against the answers in reference/.")
+    test.add_argument("--jobs", type=positive, metavar="N", help="tests at once (default: one a core)")
+    test.add_argument("--build-dir", metavar="DIR", help="build folder (default: build/reference)")
+    one = verb("check", check.run, "Builds and tests one lesson, or all. Exit status 0: everything passed.")
+    one.add_argument("lesson", nargs="?", metavar="LESSON", help="its number, its name or a part of the name")
+    one.add_argument("--impl", default="exercises", metavar="TREE", help=impl)
+    one.add_argument("--jobs", type=positive, metavar="N", help="tests at once")
+    measure = verb("bench", bench.run, "Measures naive against tiled attention. Other arguments are passed on to "
+                                       "scripts/attention_bench.py; its own --help lists them.")
+    measure.add_argument("--quick", action="store_true", help="fewer sizes and samples, under a minute")
+    measure.add_argument("--impl", default="reference", metavar="TREE", help=impl)
+    verb("clean", clean.run, "Removes build folders and what an in-source build leaves behind; nothing git tracks.")
+    verb("status", status.run, "The week's lessons, tiers and hours, with what the last check found.")
+    return verbs
+
+
+def main(arguments):
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(HELP, end="")
+        return 0
+    verbs = parsers()
+    if arguments[0] not in verbs:
+        raise Problem("%r is no verb of scripts/workbook: choose %s" % (arguments[0], ", ".join(sorted(verbs))))
+    parser = verbs[arguments[0]]
+    if arguments[0] == "bench":
+        options, options_passed_on = parser.parse_known_args(arguments[1:])
+        options.passed_on = options_passed_on
+    else:
+        options = parser.parse_args(arguments[1:])
+    return options.function(options)
+
+
+def stop(number, _frame):
+    raise SystemExit(128 + number)
+
+
+if __name__ == "__main__":
+    console.prepare()
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGHUP, stop)
+    try:
+        code = main(sys.argv[1:])
+        sys.stdout.flush()
+    except Problem as problem:
+        console.error(problem)
+        code = problem.status
+    except KeyboardInterrupt:
+        console.end_progress()
+        code = 130
+    except BrokenPipeError:  # the reader of our output, `head` for one, has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 141
+    sys.exit(code)

@@ -1,0 +1,34 @@
+"""`scripts/workbook bench`: builds attention_bench and has scripts/attention_bench.py measure with it."""
+
+import os
+
+from . import build_folder, processes, setup_machine
+from .console import Problem, progress, end_progress, say
+from .week import ROOT, find_tree, shown
+
+
+def run(options):
+    tree = find_tree(options.impl)
+    machine = setup_machine.prepare(bench=True)
+    folder = build_folder.folder_for(tree, "bench-")
+    with build_folder.held(folder):
+        say("Building attention_bench with %s in %s" % (shown(tree), shown(folder)))
+        build_folder.configure(machine, folder, tree)
+        lines = []
+
+        def on_line(line):
+            lines.append(line)
+            progress(line)
+
+        build = [machine["cmake"], "--build", folder, "--target", "attention_bench", "--parallel",
+                 str(build_folder.cores())]
+        code = processes.stream(build, on_line)
+        end_progress()
+        if code != 0:
+            raise Problem("attention_bench does not build:\n%s" % "\n".join(lines[-20:]), status=1)
+        program = os.path.join(folder, "bin", "attention_bench")
+        command = [machine["plots"], "-B", os.path.join(ROOT, "scripts", "attention_bench.py"), "--program", program]
+        if not any(word == "--out" or word.startswith("--out=") for word in options.passed_on):
+            command += ["--out", os.path.join(ROOT, "results")]
+        command += ["--quick"] if options.quick else []
+        return processes.stream(command + options.passed_on, env=dict(os.environ))

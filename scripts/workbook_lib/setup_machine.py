@@ -1,0 +1,221 @@
+"""Finds what a build needs, and installs what is missing: by apt, else by pip into .venv, else it names it."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from .console import Problem, say
+from .processes import capture, environment, exclusive, stream
+from .week import ROOT
+
+BUILD = os.path.join(ROOT, "build")
+VENV = os.path.join(ROOT, ".venv")
+CMAKE_MINIMUM = (3, 22)
+# What may be missing: the package of Debian and Ubuntu, and what it is for.
+NEEDS = {
+    "C++ compiler": ("g++", "compiles the lessons"),
+    "CMake": ("cmake", "configures the builds and runs the tests"),
+    "Ninja": ("ninja-build", "runs the compiler"),
+    "make": ("make", "what plain `cmake` uses, without this command"),
+    "GoogleTest": ("libgtest-dev", "the tests are written with it"),
+    "Google Benchmark": ("libbenchmark-dev", "attention_bench is timed with it"),
+    "matplotlib": ("python3-matplotlib", "draws the plots"),
+}
+BY_PIP = {"CMake": "cmake>=3.22,<5", "Ninja": "ninja", "matplotlib": "matplotlib"}
+COMPILER_COMMANDS = (("apt-get", "apt-get install g++"), ("dnf", "dnf install gcc-c++"), ("zypper", "zypper install gcc-c++"),
+                     ("pacman", "pacman -S gcc"), ("apk", "apk add g++"))
+PROBE = """cmake_minimum_required(VERSION 3.22)
+project(probe LANGUAGES CXX)
+find_package(GTest QUIET)
+find_package(benchmark QUIET)
+message(STATUS "GoogleTest=${GTest_FOUND}; Google Benchmark=${benchmark_FOUND};")
+"""
+
+
+def prepare(bench=False):
+    """Paths of compiler, cmake, ctest, ninja (None: make is used) and, for bench, of a Python with matplotlib."""
+    check_compiler_variable()
+    found = _stamped(bench)
+    if found:
+        return found
+    if os.environ.get("NANOLM_NO_INSTALL"):
+        found, missing = _look(bench)
+        _refuse([name for name in missing if name != "make"])
+        return found
+    found, missing = _look(bench)
+    if "C++ compiler" in missing and not _apt():
+        _refuse(["C++ compiler"])
+    with exclusive(os.path.join(BUILD, ".setup.lock"), "it sets the machine up"):
+        found, missing = _look(bench)
+        if missing and _apt():
+            _install_by_apt(missing)
+            found, missing = _look(bench)
+        if "C++ compiler" in missing:
+            _refuse(["C++ compiler"])
+        if set(missing) & set(BY_PIP):
+            _install_by_pip([name for name in missing if name in BY_PIP], found)
+            found, missing = _look(bench)
+        if not (found["ninja"] or shutil.which("make")) or "CMake" in missing or "matplotlib" in missing:
+            _refuse([name for name in missing if name in BY_PIP])
+        for name in missing:
+            if name in ("GoogleTest", "Google Benchmark"):
+                say("Set-up: %s is not installed here; CMake downloads and builds it." % name)
+        _write_stamp(found, bench)
+    return found
+
+
+def check_compiler_variable():
+    """CXX, where it is set, must be a program: CMake's own message about it is long, and a build folder is left."""
+    compiler = os.environ.get("CXX", "").strip()
+    if compiler and not shutil.which(shlex.split(compiler)[0]):
+        raise Problem("CXX=%r is no program. Unset it, or set it to a C++ compiler." % compiler)
+
+
+def _look(bench):
+    """What is here, and the names in NEEDS that are missing."""
+    compiler = os.environ.get("CXX", "").strip() or next(filter(shutil.which, ("c++", "g++", "clang++")), None)
+    cmake = next((path for path in _candidates("cmake") if _cmake_version(path) >= CMAKE_MINIMUM), None)
+    ctest = next(iter(_candidates("ctest", os.path.dirname(cmake))), None) if cmake else None
+    ninja = next(iter(_candidates("ninja") + _candidates("ninja-build")), None)
+    found = {"compiler": shutil.which(shlex.split(compiler)[0]) if compiler else None, "cmake": cmake, "ctest": ctest,
+             "ninja": ninja, "plots": _python_with_matplotlib() if bench else None}
+    missing = [name for name, there in (("C++ compiler", compiler), ("CMake", cmake), ("Ninja", ninja),
+                                        ("make", shutil.which("make"))) if not there]
+    if compiler:
+        _check_standard(compiler)
+    packages = ["GoogleTest"] + (["Google Benchmark"] if bench else [])
+    present = _probe_packages(found) if compiler and cmake else ""
+    missing += [name for name in packages if not re.search(name + "=(1|TRUE|ON);", present)]
+    if bench and not found["plots"]:
+        missing.append("matplotlib")
+    return found, missing
+
+
+def _candidates(program, *folders):
+    """Where a program may be: in the folders given, on PATH, in .venv."""
+    paths = [os.path.join(folder, program) for folder in folders] + [shutil.which(program) or ""]
+    return list(filter(os.path.exists, paths + [os.path.join(VENV, "bin", program)]))
+
+
+def _cmake_version(path):
+    match = re.search(r"version (\d+)\.(\d+)", capture([path, "--version"])[1])
+    return (int(match[1]), int(match[2])) if match else (0, 0)
+
+
+def _check_standard(compiler):
+    program = "#include <concepts>\n#include <span>\nint main() { return 0; }\n"
+    done = subprocess.run(shlex.split(compiler) + ["-std=c++20", "-x", "c++", "-fsyntax-only", "-"], input=program,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True, env=environment())
+    if done.returncode:
+        raise Problem("the C++ compiler %r does not compile C++20. Needed: g++ 11, clang 14 or newer; CXX chooses one."
+                      % compiler)
+
+
+def _probe_packages(found):
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "CMakeLists.txt"), "w") as file:
+            file.write(PROBE)
+        generator = ["-G", "Ninja", "-DCMAKE_MAKE_PROGRAM=" + found["ninja"]] if found["ninja"] else []
+        return capture([found["cmake"], "-S", folder, "-B", os.path.join(folder, "build")] + generator)[1]
+
+
+def _python_with_matplotlib():
+    for python in (sys.executable, "/usr/bin/python3", os.path.join(VENV, "bin", "python")):
+        if os.path.exists(python) and capture([python, "-c", "import matplotlib.pyplot"])[0] == 0:
+            return python
+    return None
+
+
+def _apt():
+    """The words before `apt-get` that make it root's; None where it cannot be."""
+    if not shutil.which("apt-get"):
+        return None
+    words = ["env", "DEBIAN_FRONTEND=noninteractive"]
+    if os.geteuid() == 0:
+        return words
+    if not shutil.which("sudo"):
+        return None
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        return ["sudo"] + words  # it may ask for its password
+    return ["sudo", "-n"] + words if capture(["sudo", "-n", "true"])[0] == 0 else None
+
+
+def _install_by_apt(missing):
+    packages = [NEEDS[name][0] for name in missing]
+    say("Set-up: installing %s" % "; ".join("%s (%s)" % (NEEDS[name][0], NEEDS[name][1]) for name in missing))
+    say("        %s" % " ".join(_apt()[:-2] + ["apt-get", "install"] + packages))
+    lines = []
+    options = ["-qq", "-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Retries=3"]
+    # An update that fails for one source of many may still let the packages be found.
+    stream(_apt() + ["apt-get"] + options + ["update"], lines.append, own_session=False)
+    install = ["apt-get"] + options + ["-y", "--no-install-recommends", "install"]
+    if stream(_apt() + install + packages, lines.append, own_session=False) != 0:
+        say("Set-up: apt-get failed: %s" % " | ".join(lines[-3:]))
+
+
+def _install_by_pip(names, found):
+    say("Set-up: installing %s with pip into .venv" % ", ".join("%s (%s)" % (name, NEEDS[name][1]) for name in names))
+    python = os.path.join(VENV, "bin", "python")
+    if not os.path.exists(python) or capture([python, "-m", "pip", "--version"])[0] != 0:
+        code, output = capture([sys.executable, "-m", "venv", "--clear", VENV])
+        if code != 0:
+            shutil.rmtree(VENV, ignore_errors=True)
+            say("Set-up: `%s -m venv` failed (on Debian and Ubuntu it needs the package python3-venv): %s"
+                % (sys.executable, output.strip().split("\n")[-1]))
+            return
+    install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
+    code, output = capture(install + [BY_PIP[name] for name in names])
+    if code != 0:
+        say("Set-up: pip failed: %s" % output.strip().split("\n")[-1])
+
+
+def _refuse(missing):
+    if not missing:
+        return
+    says = "missing: %s." % ", ".join("%s (%s)" % (name, NEEDS[name][1]) for name in missing)
+    if sys.platform == "darwin":
+        brew = {"CMake": "cmake", "Ninja": "ninja", "GoogleTest": "googletest", "Google Benchmark": "google-benchmark",
+                "matplotlib": "python-matplotlib"}
+        commands = ["xcode-select --install"] if "C++ compiler" in missing else []
+        packages = [brew[name] for name in missing if name in brew]
+        commands += ["brew install " + " ".join(packages)] if packages else []
+        raise Problem("%s Run: %s" % (says, " and ".join(commands)))
+    if shutil.which("apt-get"):
+        command = "apt-get install " + " ".join(NEEDS[name][0] for name in missing)
+        raise Problem("%s Run, or ask an administrator to run: sudo %s" % (says, command))
+    command = next((command for program, command in COMPILER_COMMANDS if shutil.which(program)), None)
+    if command and missing == ["C++ compiler"]:
+        raise Problem("%s Run, or ask an administrator to run: sudo %s" % (says, command))
+    raise Problem("%s Install it with this system's package manager." % says)
+
+
+def _stamp_path(bench):
+    return os.path.join(BUILD, ".setup_bench.json" if bench else ".setup.json")
+
+
+def _stamp_key():
+    return {"path": os.environ.get("PATH"), "compiler": os.environ.get("CXX"), "root": ROOT}
+
+
+def _stamped(bench):
+    """What an earlier set-up found, if it still stands."""
+    try:
+        with open(_stamp_path(bench), encoding="utf-8") as file:
+            stamp = json.load(file)
+        paths = [path for path in stamp["found"].values() if path]
+        good = stamp["key"] == _stamp_key() and all(map(os.path.exists, paths))
+        return stamp["found"] if good else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _write_stamp(found, bench):
+    path = _stamp_path(bench)
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        json.dump({"key": _stamp_key(), "found": found}, file, indent=1)
+    os.replace(path + ".new", path)

@@ -1,0 +1,85 @@
+"""The week's lessons, read from the table in CMakeLists.txt, and the trees that hold answers to them."""
+
+import os
+import re
+from collections import namedtuple
+
+from .console import Problem
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+Entry = namedtuple("Entry", "stem tier hours title")
+
+
+def read_week():
+    """Every line of `set(week ...)`: lessons, and what has no tests of its own (attention_bench, triton, cuda)."""
+    with open(os.path.join(ROOT, "CMakeLists.txt"), encoding="utf-8") as file:
+        table = file.read().split("set(week", 1)[1]
+    entries = []
+    for line in table.splitlines()[1:]:
+        match = re.match(r'\s*"(\S+)\s+(\S+)\s+([0-9.]+)\s+(.*)"(\)?)\s*$', line)
+        if not match:
+            break
+        entries.append(Entry(match[1], match[2], float(match[3]), match[4]))
+        if match[5]:
+            break
+    return entries
+
+
+def lessons():
+    """The entries that a suite grades: their stems start with a number."""
+    return [entry for entry in read_week() if entry.stem[0].isdigit() and os.path.exists(test_of(entry.stem))]
+
+
+def test_of(stem):
+    return os.path.join(ROOT, "tests", stem + "_test.cpp")
+
+
+def find_lesson(text):
+    """The lesson meant by "3", "03", "03_online_softmax", "softmax" or the path of its source."""
+    wanted = re.sub(r"\.cpp$", "", os.path.basename(text)).lower().replace("-", "_").replace(" ", "_")
+    found = []
+    if wanted.isdigit():
+        found = [entry for entry in lessons() if int(entry.stem.split("_")[0]) == int(wanted)]
+    elif wanted:
+        found = [entry for entry in lessons() if entry.stem == wanted]
+        found = found or [entry for entry in lessons() if wanted in entry.stem]
+    if len(found) == 1:
+        return found[0]
+    says = "fits %d lessons" % len(found) if found else "is no lesson"
+    raise Problem("%r %s. The lessons: %s" % (text, says, ", ".join(e.stem for e in found or lessons())))
+
+
+def find_tree(text):
+    """The real path of a tree of answers, by the rules of IMPL in CMake: absolute, else in the workbook, else here."""
+    choices = "Choose reference, exercises, or a folder that holds files like 03_online_softmax.cpp."
+    if not text:
+        raise Problem("--impl is empty. " + choices)
+    _refuse_characters(text, text, choices)
+    if text.startswith("~"):
+        raise Problem("--impl %r: the shell did not replace ~. Write the whole path. %s" % (text, choices))
+    candidates = [os.path.realpath(os.path.join(base, text)) for base in (ROOT, os.getcwd())]
+    candidates = [path for path in candidates if os.path.exists(path)]
+    if not candidates:
+        raise Problem("--impl %r does not exist. %s" % (text, choices))
+    tree = next(filter(_holds_lesson, candidates), candidates[0])
+    if not os.path.isdir(tree):
+        raise Problem("--impl %r is a file. %s" % (text, choices))
+    if not _holds_lesson(tree):
+        raise Problem("--impl %r holds no lesson. %s" % (text, choices))
+    _refuse_characters(text, tree, choices)
+    return tree
+
+
+def _refuse_characters(text, path, choices):
+    refused = re.search(r"[][;:\\]|\$[{<]", re.sub(r"\[[^][]*\]", "", path))
+    if refused:
+        raise Problem("--impl %r: CMake or make cannot have %s in the path %s. %s" % (text, refused[0], path, choices))
+
+
+def _holds_lesson(tree):
+    return any(os.path.exists(os.path.join(tree, entry.stem + ".cpp")) for entry in lessons())
+
+
+def shown(path):
+    """A path as a person in the workbook's folder would write it."""
+    return os.path.relpath(path, ROOT) if path.startswith(ROOT + os.sep) else path
