@@ -1,5 +1,6 @@
 # One lesson: its library (from IMPL), its test program, and its tests in CTest.
 
+include(tests/support/test_names.cmake)
 find_package(GTest QUIET)
 if(NOT GTest_FOUND)
   message(STATUS "GoogleTest: no system package, downloading 1.14.0")
@@ -22,17 +23,6 @@ foreach(library nanolm_test_support nanolm_scratch)
 endforeach()
 target_link_libraries(nanolm_test_support PUBLIC GTest::gtest nanolm_scratch ${CMAKE_DL_LIBS})
 
-# Sets `out` to "Suite.Name" for each TEST in a source. The names come from the text, not from running the program: a
-# student's library that exits before main must not make tests vanish.
-function(read_test_names source out)
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")
-  file(READ "${source}" text)
-  string(REGEX REPLACE "//[^\n]*" "" text "${text}")
-  string(REGEX MATCHALL "TEST(_F)?\\([ \t\r\n]*[A-Za-z0-9]+[ \t\r\n]*,[ \t\r\n]*[A-Za-z0-9]+" matches "${text}")
-  list(TRANSFORM matches REPLACE "TEST(_F)?\\([ \t\r\n]*([A-Za-z0-9]+)[ \t\r\n]*,[ \t\r\n]*([A-Za-z0-9]+)" "\\2.\\3")
-  set(${out} "${matches}" PARENT_SCOPE)
-endfunction()
-
 function(add_lesson lesson)
   set(source "${tree}/${lesson}.cpp")
   set(test_source "${CMAKE_SOURCE_DIR}/tests/${lesson}_test.cpp")
@@ -49,8 +39,7 @@ function(add_lesson lesson)
   set_source_files_properties("${source}" PROPERTIES OBJECT_DEPENDS "${id}")
   target_include_directories(${lesson} PUBLIC include)
   # Messages start at the tree's name ("exercises/03_online_softmax.cpp:41").
-  target_compile_options(${lesson} PRIVATE "-fmacro-prefix-map=${tree_parent}/="
-    $<IF:$<STREQUAL:${tree},${CMAKE_SOURCE_DIR}/reference>,${own_warnings},${student_warnings}>)
+  target_compile_options(${lesson} PRIVATE "-fmacro-prefix-map=${tree_parent}/=" ${tree_warnings})
   if(NOT APPLE)
     target_link_options(${lesson} PRIVATE -Wl,-Bsymbolic)  # calls within a lesson stay in it, whatever is loaded before
   endif()
@@ -64,6 +53,7 @@ function(add_lesson lesson)
       -P ${CMAKE_SOURCE_DIR}/tests/support/build.cmake)
   set_tests_properties(${lesson}.Builds PROPERTIES FIXTURES_SETUP ${lesson} RESOURCE_LOCK build LABELS cpu TIMEOUT 600)
 
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${test_source}")
   read_test_names("${test_source}" names)
   foreach(name IN LISTS names)
     add_test(NAME ${lesson}.${name} COMMAND ${lesson}_test --gtest_filter=${name} --gtest_color=no)

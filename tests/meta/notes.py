@@ -1,0 +1,50 @@
+"""Each lesson has a note with a worked example and its command; links lead to files that exist."""
+
+import re
+import unittest
+from urllib.parse import unquote
+
+import workbook
+
+
+def links(text):
+    """Targets of Markdown links and pictures outside code, without addresses and places in the same page."""
+    text = re.sub(r"^(```|~~~).*?^\1", "", text, flags=re.M | re.S)
+    text = re.sub(r"`[^`\n]*`", "", text)
+    targets = re.findall(r"\]\(<?([^)\s>]+)[^)]*\)", text) + re.findall(r"^\[[^\]]+\]: *(\S+)", text, re.M)
+    targets += re.findall(r"""(?:src|href)=["']([^"']+)""", text)
+    return [unquote(target.split("#")[0]) for target in targets if not re.match(r"[a-z]+:|#", target)]
+
+
+class Notes(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.root = workbook.export()
+
+    def test_each_lesson_has_its_note(self):
+        for stem in workbook.lessons():
+            with self.subTest(stem):
+                note = self.root / "notes" / f"{stem}.md"
+                self.assertTrue(note.is_file(), f"notes/{stem}.md is missing")
+                text = note.read_text()
+                self.assertRegex(text, r"(?m)^<!-- example: \w+ -->$", f"{note.name}: no worked example")
+                self.assertRegex(text, rf"scripts/workbook check {stem[:2]}\b", f"{note.name}: no command")
+                self.assertRegex((self.root / "tests" / f"{stem}_test.cpp").read_text(), r"\bWorkedExampleOfTheNote",
+                                 f"{stem}_test.cpp does not recompute the note's example")
+
+    def test_links_lead_to_files(self):
+        pages = [*self.root.glob("*.md"), *(self.root / "notes").rglob("*.md")]
+        self.assertTrue(pages, "no page was found")
+        for page in pages:
+            for target in links(page.read_text()):
+                with self.subTest(f"{page.relative_to(self.root)}: {target}"):
+                    self.assertTrue((page.parent / target).exists(), "the file is missing")
+
+    def test_links_are_found(self):
+        text = ("[a](x.md) ![b](p/y.png \"title\") [c](z.md#part) [d](https://e) [e](#here) `[f](no.md)`\n"
+                "```\n[g](no.md)\n```\n<img src=\"i.svg\">\n[r]: q.md\n")
+        self.assertEqual(links(text), ["x.md", "p/y.png", "z.md", "q.md", "i.svg"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,57 @@
+"""The week's table in CMakeLists.txt, the files of each lesson, and README's table agree."""
+
+import re
+import unittest
+
+import workbook
+
+
+class Week(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.root = workbook.export()
+        cls.week = workbook.week()
+        cls.lessons = workbook.lessons()
+
+    def test_hours(self):
+        self.assertEqual(sum(row.hours for row in self.week if row.tier == "core"), 11)
+        self.assertEqual(sum(row.hours for row in self.week), 22)
+
+    def test_stems_are_numbered_in_order(self):
+        self.assertEqual([stem[:3] for stem in self.lessons], [f"{n:02}_" for n in range(1, len(self.lessons) + 1)])
+
+    def test_each_lesson_is_whole(self):
+        for stem in self.lessons:
+            for path in (f"reference/{stem}.cpp", f"exercises/{stem}.cpp", f"tests/{stem}_test.cpp", f"notes/{stem}.md",
+                         f"include/nanolm/{stem[3:]}.h"):
+                with self.subTest(path):
+                    self.assertTrue((self.root / path).is_file(), f"{path} is missing")
+                    if path.startswith("reference/"):
+                        self.assertIn(f'\n#include "nanolm/{stem[3:]}.h"\n', (self.root / path).read_text())
+
+    def test_trees_hold_answers_and_nothing_else(self):
+        folders = {row.stem for row in self.week} - set(self.lessons)
+        for tree in ("reference", "exercises"):
+            paths = [p.relative_to(self.root / tree) for p in (self.root / tree).rglob("*") if p.is_file()]
+            strays = [str(p) for p in paths if p.parts[0] not in folders and str(p) not in
+                      {f"{stem}.cpp" for stem in self.lessons}]
+            self.assertEqual(strays, [], f"{tree}/ holds files of no lesson")
+
+    def test_readme_has_the_same_table(self):
+        readme = self.root / "README.md"
+        text = readme.read_text() if readme.is_file() else ""
+        block = re.search(r"<!-- lessons -->\n(.*?)<!-- /lessons -->", text, re.S)
+        if not block:
+            self.skipTest("README.md has no <!-- lessons --> block")
+        rows = [[cell.strip() for cell in line.strip().strip("|").split("|")]
+                for line in block.group(1).splitlines() if line.startswith("|")][2:]
+        self.assertEqual(len(rows), len(self.week), "README.md has another number of lessons than CMakeLists.txt")
+        for row, cells in zip(self.week, rows):
+            with self.subTest(row.stem):
+                self.assertIn(row.stem, re.findall(r"\w+", cells[0]))
+                for expected in (row.tier, f"{row.hours:g}", row.title):
+                    self.assertIn(expected, cells)
+
+
+if __name__ == "__main__":
+    unittest.main()
