@@ -3,15 +3,16 @@
 //   delta[i] = sum_h O[i, h] * dO[i, h]            P = exp(S - lse), S = scale * Q K^T      dP = dO V^T
 //   dV = P^T dO      dS = P o (dP - delta)         dQ = scale * dS K                        dK = scale * dS^T Q
 //
-// dX stands for the derivative of a loss L by X; o multiplies elementwise. dS is the derivative by the scores with
-// their scale in them, so scale enters once more in dQ and in dK, and nowhere else. Shapes, masks, grouped heads and
-// empty rows: nanolm/attention_shape.h. A tile is rows first_q to first_q + rows_q - 1 of one head against keys first_k
-// to first_k + rows_k - 1. Tiles of tensors are their rows and nothing more:
+// dX stands for the derivative of a loss by X; o multiplies elementwise. dS is the derivative by the scores with their
+// scale in them, so scale enters once more in dQ and dK, and nowhere else.
+// Shapes, masks, grouped heads and empty rows: nanolm/attention_shape.h. A tile is rows_q queries from first_q on
+// against rows_k keys from first_k on, of one head. Its spans hold its rows and nothing more:
 //   Q, dO, dQ [rows_q, head_dim]   K, V, dK, dV [rows_k, head_dim]   P, dS [rows_q, rows_k]   lse, delta [rows_q]
 // Where P is 0, by the mask or because lse is -inf, the pair adds nothing to any gradient, whatever stands in K, V, Q
 // and dO, NaN included.
-// Accumulator: float. Error bound of a gradient, relative to the sum over its terms' absolute values:
-// 2^-23 * (4 s + 2 sqrt(n) + 8), s = the largest scale * sum_h |Q K|, n = seqlen_k + group * seqlen_q + head_dim.
+// Accumulator: float. Error bound of a gradient, relative to the largest sum over absolute values of terms, with s the
+// largest scale * sum_h |Q K| and n = seqlen_k + group * seqlen_q + head_dim, group = q_heads / kv_heads:
+//   2^-23 * ((4 + sqrt(head_dim)) s + 2 sqrt(n) + 8)
 // Throws std::invalid_argument for bad shapes, a block below 1 and spans of the wrong size; nothing is written.
 // Source: Dao et al. 2022, algorithm 4 (appendix B); Dao 2023, algorithm 2.
 #pragma once

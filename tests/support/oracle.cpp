@@ -125,6 +125,11 @@ double lse_tolerance(const AttentionShape& s, const Forward& truth) {
   return softmax_tolerance(truth.score_magnitude, s.seqlen_k, s.head_dim);
 }
 
+double gradient_tolerance(const AttentionShape& s, const Backward& truth) {
+  const std::int64_t terms = s.seqlen_k + s.q_heads / s.kv_heads * s.seqlen_q + s.head_dim;
+  return softmax_tolerance(truth.score_magnitude, terms, s.head_dim);
+}
+
 Row softmax_row(std::span<const float> scores, std::span<const float> values) {
   Row r;
   const std::size_t dim = scores.empty() ? 0 : values.size() / scores.size();

@@ -31,12 +31,16 @@ void uncount(std::size_t bytes) {
 
 #if defined(NANOLM_ASAN)
 
-// AddressSanitizer owns malloc; it offers hooks instead.
-#include <sanitizer/allocator_interface.h>
+// AddressSanitizer owns malloc; it offers hooks instead. Declared here, since g++ ships the hooks without their header.
+extern "C" {
+int __sanitizer_install_malloc_and_free_hooks(void (*)(const volatile void*, std::size_t),
+                                              void (*)(const volatile void*));
+std::size_t __sanitizer_get_allocated_size(const volatile void*);
+}
 namespace {
 [[maybe_unused]] const int hooks = __sanitizer_install_malloc_and_free_hooks(
     [](const volatile void*, std::size_t bytes) { count(bytes); },
-    [](const volatile void* p) { uncount(__sanitizer_get_allocated_size(const_cast<const void*>(p))); });
+    [](const volatile void* p) { uncount(__sanitizer_get_allocated_size(p)); });
 }  // namespace
 
 #elif defined(__GLIBC__)
