@@ -48,7 +48,7 @@ TEST(Roofline, GivenDeviceRowsAreComplete) {
     EXPECT_GT(peak(d, Format::kFp16).flop_per_s, peak(d, Format::kFp32).flop_per_s);
     EXPECT_GT(d.memory_bytes, 100 * d.l2_bytes);
     EXPECT_TRUE(d.l2_bytes > d.register_bytes_sm && d.register_bytes_sm > d.sram_bytes_sm);
-    EXPECT_FALSE(d.source.empty() || d.checked.empty());
+    EXPECT_FALSE(d.source.empty() || d.recorded.empty());
   }
   EXPECT_EQ(devices().size(), 10u);
   const Device& d = device("H100 SXM");  // (228 + 256) KiB x 132 of 80 GB

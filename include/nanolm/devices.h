@@ -41,7 +41,7 @@ struct Device {
   double sram_bytes_sm;      // shared memory that one SM can give
   double l2_bytes;
   std::string_view source;
-  std::string_view checked;  // date
+  std::string_view recorded;  // when this row was written down
 };
 
 // The vendors' datasheets are quoted from the public pages named in `source`. On-chip sizes are binary.

@@ -34,7 +34,7 @@ set(impl_choices "Choose reference, exercises, or a folder that holds files like
 string(REGEX REPLACE "\\[[^][]*\\]" "" without_pairs "${IMPL}")
 if("${IMPL}" STREQUAL "")
   message(FATAL_ERROR "IMPL is empty. ${impl_choices}")
-elseif("${without_pairs}" MATCHES "[][;:\\]|\\$[{<]")
+elseif("${without_pairs}" MATCHES "[][;:\"\\]|\\$[{<]")
   message(FATAL_ERROR "IMPL='${IMPL}' holds ${CMAKE_MATCH_0} , which CMake or make cannot have in a path. ${impl_choices}")
 elseif("${IMPL}" MATCHES "^~")
   message(FATAL_ERROR "IMPL='${IMPL}': the shell did not replace ~. Write the whole path. ${impl_choices}")
@@ -81,6 +81,8 @@ if(NANOLM_SANITIZE)
 endif()
 # Vectorises the loops marked `#pragma omp simd`; needs no OpenMP library and starts no thread.
 add_compile_options(-fopenmp-simd)
+# Clang warns of each loop that it could not vectorise, which with sanitizers is all of them.
+add_compile_options($<$<CXX_COMPILER_ID:Clang,AppleClang>:-Wno-pass-failed>)
 
 set(own_warnings -Wall -Wextra -Wconversion $<$<CXX_COMPILER_ID:Clang,AppleClang>:-Wno-sign-conversion>
   $<$<BOOL:${NANOLM_WERROR}>:-Werror>)
