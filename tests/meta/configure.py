@@ -11,7 +11,6 @@ class Configure(unittest.TestCase):
     def setUpClass(cls):
         cls.root = workbook.export()
         cls.build = workbook.WORK / "build"
-        shutil.rmtree(cls.build, ignore_errors=True)
 
     def refused(self, says, *arguments, build=None, **env):
         result = workbook.configure(self.root, build or self.build, *arguments, **env)
@@ -34,6 +33,7 @@ class Configure(unittest.TestCase):
                             ("~/x", "IMPL='~/x': the shell did not replace ~. Write the whole path."),
                             ("a;b", "IMPL='a;b' holds ;"), ("a:b", "IMPL='a:b' holds :"), ("a[b", "IMPL='a[b' holds ["),
                             ("a]b", "IMPL='a]b' holds ]"), ("a\\b", "IMPL='a\\b' holds \\"),
+                            ('a"b', "IMPL='a\"b' holds \""),
                             ("${HOME}", "IMPL='${HOME}' holds ${"), ("$<1:x>", "IMPL='$<1:x>' holds $<")):
             with self.subTest(value):
                 self.refused(says, f"-DIMPL={value}")
@@ -58,7 +58,8 @@ class Configure(unittest.TestCase):
         self.accepted("-DNANOLM_TIMEOUT_SCALE=1")
 
     def test_missing_compiler(self):
-        self.refused("compiler set in environment variable CXX: /nonexistent/c++.", build=workbook.WORK / "no compiler", CXX="/nonexistent/c++")
+        self.refused("compiler set in environment variable CXX: /nonexistent/c++.",
+                     build=workbook.WORK / "no compiler", CXX="/nonexistent/c++")
 
     def test_relative_impl_is_looked_up_in_the_callers_folder_and_kept(self):
         caller = workbook.WORK / "caller"

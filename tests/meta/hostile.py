@@ -15,8 +15,6 @@ class Hostile(unittest.TestCase):
     def setUpClass(cls):
         cls.root = workbook.export()
         cls.tree, cls.build = workbook.WORK / "tree", workbook.WORK / "build"
-        for folder in (cls.tree, cls.build):
-            shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(cls.root / "reference", cls.tree)
         configured = workbook.configure(cls.root, cls.build, f"-DIMPL={cls.tree}", "-DCMAKE_BUILD_TYPE=Debug")
         assert configured.returncode == 0, configured.text

@@ -27,10 +27,12 @@ class Notes(unittest.TestCase):
                 note = self.root / "notes" / f"{stem}.md"
                 self.assertTrue(note.is_file(), f"notes/{stem}.md is missing")
                 text = note.read_text()
-                self.assertRegex(text, r"(?m)^<!-- example: \w+ -->$", f"{note.name}: no worked example")
-                self.assertRegex(text, rf"scripts/workbook check {stem[:2]}\b", f"{note.name}: no command")
-                self.assertRegex((self.root / "tests" / f"{stem}_test.cpp").read_text(), r"\bWorkedExampleOfTheNote",
-                                 f"{stem}_test.cpp does not recompute the note's example")
+                tests = (self.root / "tests" / f"{stem}_test.cpp").read_text()
+                examples = re.findall(r"^<!-- example: (\w+)\.(\w+) -->$", text, re.M)
+                self.assertTrue(examples, "no `<!-- example: Suite.Name -->` stands before a worked example")
+                for suite, name in examples:
+                    self.assertTrue(f"TEST({suite}, {name})" in tests, f"no TEST({suite}, {name}) recomputes it")
+                self.assertTrue(re.search(rf"^scripts/workbook check {stem[:2]}$", text, re.M), "no command")
 
     def test_links_lead_to_files(self):
         pages = [*self.root.glob("*.md"), *(self.root / "notes").rglob("*.md")]

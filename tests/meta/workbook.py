@@ -12,7 +12,8 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 # CTest names a folder of the build folder; a check that is run by hand takes a temporary one.
 WORK = Path(os.environ.get("NANOLM_META_WORK") or tempfile.mkdtemp(prefix="nanolm_meta_"))
-WORK.mkdir(parents=True, exist_ok=True)
+shutil.rmtree(WORK, ignore_errors=True)
+WORK.mkdir(parents=True)
 CMAKE = os.environ.get("NANOLM_CMAKE", "cmake")
 CTEST = os.environ.get("NANOLM_CTEST", "ctest")
 # A GoogleTest that the outer build downloaded is not downloaded again.

@@ -34,8 +34,9 @@ function(add_lesson lesson)
   endif()
   # The identity of what was compiled. Time stamps do not tell a tree that was swapped for an older one.
   set(id "${CMAKE_BINARY_DIR}/ids/${lesson}")
-  set(build_arguments "-DSOURCE=${source}" "-DID=${id}")
-  execute_process(COMMAND ${CMAKE_COMMAND} ${build_arguments} -P ${CMAKE_SOURCE_DIR}/tests/support/identify.cmake)
+  set(SOURCE "${source}")
+  set(ID "${id}")
+  include(${CMAKE_SOURCE_DIR}/tests/support/identify.cmake)
   set_source_files_properties("${source}" PROPERTIES OBJECT_DEPENDS "${id}")
   target_include_directories(${lesson} PUBLIC include)
   # Messages start at the tree's name ("exercises/03_online_softmax.cpp:41").
@@ -49,8 +50,8 @@ function(add_lesson lesson)
   target_compile_options(${lesson}_test PRIVATE ${own_warnings} -O1)
 
   add_test(NAME ${lesson}.Builds
-    COMMAND ${CMAKE_COMMAND} "-DBUILD=${CMAKE_BINARY_DIR}" -DTARGET=${lesson}_test -DJOBS=${cores} ${build_arguments}
-      -P ${CMAKE_SOURCE_DIR}/tests/support/build.cmake)
+    COMMAND ${CMAKE_COMMAND} "-DBUILD=${CMAKE_BINARY_DIR}" -DTARGET=${lesson}_test -DJOBS=${cores} "-DSOURCE=${source}"
+      "-DID=${id}" -P ${CMAKE_SOURCE_DIR}/tests/support/build.cmake)
   set_tests_properties(${lesson}.Builds PROPERTIES FIXTURES_SETUP ${lesson} RESOURCE_LOCK build LABELS cpu TIMEOUT 600)
 
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${test_source}")
