@@ -3,17 +3,23 @@
 import os
 
 from . import build_folder, processes, setup_machine
-from .console import Problem, progress, end_progress, say
+from .console import Problem, end_progress, progress, say
 from .week import ROOT, find_tree, shown
 
 
 def run(options):
     tree = find_tree(options.impl)
+    import attention_bench  # only this verb needs it
+    arguments = ["--out", os.path.join(ROOT, "results")] + options.passed_on + ["--quick"] * options.quick
+    try:
+        attention_bench.parse(arguments)  # what it refuses is refused before anything is built
+    except attention_bench.Problem as problem:
+        raise Problem(str(problem))
     machine = setup_machine.prepare(bench=True)
     folder = build_folder.folder_for(tree, "bench-")
     with build_folder.held(folder):
         say("Building attention_bench with %s in %s" % (shown(tree), shown(folder)))
-        build_folder.configure(machine, folder, tree)
+        build_folder.configure(machine, folder, tree, ["-DNANOLM_BENCH=ON"])
         lines = []
 
         def on_line(line):
@@ -27,8 +33,5 @@ def run(options):
         if code != 0:
             raise Problem("attention_bench does not build:\n%s" % "\n".join(lines[-20:]), status=1)
         program = os.path.join(folder, "bin", "attention_bench")
-        command = [machine["plots"], "-B", os.path.join(ROOT, "scripts", "attention_bench.py"), "--program", program]
-        if not any(word == "--out" or word.startswith("--out=") for word in options.passed_on):
-            command += ["--out", os.path.join(ROOT, "results")]
-        command += ["--quick"] if options.quick else []
-        return processes.stream(command + options.passed_on, env=dict(os.environ))
+        command = [machine["plots"], "-B", attention_bench.__file__, "--program", program]
+        return processes.stream(command + arguments, env=dict(os.environ))

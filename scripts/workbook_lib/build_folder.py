@@ -1,18 +1,18 @@
 """A build folder: where it lies, how it is configured, and how CTest is run in it."""
 
+import contextlib
+import fcntl
 import hashlib
 import json
 import os
 import re
 import shutil
 import tempfile
-import contextlib
-import fcntl
 
 from . import processes
-from .console import Problem, say
+from .console import Problem
 from .setup_machine import BUILD
-from .week import ROOT, shown
+from .week import ROOT, check_path, shown
 
 
 def folder_for(tree, prefix=""):
@@ -28,6 +28,7 @@ def check_build_dir(text):
     folder = os.path.realpath(text)
     if not text or os.path.exists(folder) and not os.path.isdir(folder):
         raise Problem("--build-dir %r is no folder" % text)
+    check_path("--build-dir %r" % text, folder)
     if (folder + os.sep) in (ROOT + os.sep, "/") or ROOT.startswith(folder + os.sep):
         raise Problem("--build-dir %r holds the workbook itself. Choose a folder like build/mine." % text)
     home = _cached(folder, "CMAKE_HOME_DIRECTORY")
@@ -41,7 +42,8 @@ def check_build_dir(text):
 @contextlib.contextmanager
 def held(folder):
     """One scripts/workbook at a time in a build folder; a second waits."""
-    lock = os.path.join(os.path.dirname(folder), ".%s.lock" % os.path.basename(folder))
+    name = hashlib.sha256(folder.encode()).hexdigest()[:16]
+    lock = os.path.join(BUILD, ".%s.lock" % name)
     with processes.exclusive(lock, "it uses %s" % shown(folder)):
         yield
 

@@ -11,7 +11,7 @@ import tempfile
 
 from .console import Problem, say
 from .processes import capture, environment, exclusive, stream
-from .week import ROOT
+from .week import ROOT, check_path
 
 BUILD = os.path.join(ROOT, "build")
 VENV = os.path.join(ROOT, ".venv")
@@ -39,19 +39,18 @@ message(STATUS "GoogleTest=${GTest_FOUND}; Google Benchmark=${benchmark_FOUND};"
 
 def prepare(bench=False):
     """Paths of compiler, cmake, ctest, ninja (None: make is used) and, for bench, of a Python with matplotlib."""
+    check_path("the workbook's folder", ROOT)
     check_compiler_variable()
     found = _stamped(bench)
     if found:
         return found
-    if os.environ.get("NANOLM_NO_INSTALL"):
-        found, missing = _look(bench)
-        _refuse([name for name in missing if name != "make"])
-        return found
     found, missing = _look(bench)
+    if os.environ.get("NANOLM_NO_INSTALL"):
+        _refuse([name for name in missing if name != "make"])
+        missing = []
     if "C++ compiler" in missing and not _apt():
         _refuse(["C++ compiler"])
     with exclusive(os.path.join(BUILD, ".setup.lock"), "it sets the machine up"):
-        found, missing = _look(bench)
         if missing and _apt():
             _install_by_apt(missing)
             found, missing = _look(bench)

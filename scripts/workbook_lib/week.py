@@ -54,7 +54,7 @@ def find_tree(text):
     choices = "Choose reference, exercises, or a folder that holds files like 03_online_softmax.cpp."
     if not text:
         raise Problem("--impl is empty. " + choices)
-    _refuse_characters(text, text, choices)
+    check_path("--impl %r" % text, text)
     if text.startswith("~"):
         raise Problem("--impl %r: the shell did not replace ~. Write the whole path. %s" % (text, choices))
     candidates = [os.path.realpath(os.path.join(base, text)) for base in (ROOT, os.getcwd())]
@@ -66,14 +66,15 @@ def find_tree(text):
         raise Problem("--impl %r is a file. %s" % (text, choices))
     if not _holds_lesson(tree):
         raise Problem("--impl %r holds no lesson. %s" % (text, choices))
-    _refuse_characters(text, tree, choices)
+    check_path("--impl %r" % text, tree)
     return tree
 
 
-def _refuse_characters(text, path, choices):
-    refused = re.search(r"[][;:\\]|\$[{<]", re.sub(r"\[[^][]*\]", "", path))
-    if refused:
-        raise Problem("--impl %r: CMake or make cannot have %s in the path %s. %s" % (text, refused[0], path, choices))
+def check_path(name, path):
+    """Refuses what CMake or make cannot have in a path. A lone bracket holds the items of a CMake list together."""
+    found = re.search(r'[][;:"\\]|\$[{<]', re.sub(r"\[[^][]*\]", "", path))
+    if found:
+        raise Problem("%s: CMake or make cannot have %s in the path %s" % (name, found[0], path))
 
 
 def _holds_lesson(tree):

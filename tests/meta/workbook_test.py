@@ -95,6 +95,18 @@ class BadInput(unittest.TestCase):
             self.refused("'a;b': CMake or make cannot have ;", verb, "--impl", "a;b")
             self.refused("'~/mine': the shell did not replace ~", verb, "--impl", "~/mine")
 
+    def test_places_that_cmake_cannot_have(self):
+        self.refused("CMake or make cannot have \" in the path", "test", "--build-dir", str(self.root / 'my "build"'))
+        quoted = self.root.parent / 'a "quoted" copy'
+        shutil.rmtree(quoted, ignore_errors=True)
+        self.root.rename(quoted)
+        try:
+            run = Run(quoted, "check")
+        finally:
+            quoted.rename(self.root)
+        self.assertEqual((run.code, run.out), (2, ""))
+        self.assertRegex(run.err, r"\Aerror: the workbook's folder: CMake or make cannot have \" in the path .*\n\Z")
+
     def test_missing_programs(self):
         self.refused("CXX='no-such-compiler' is no program", "check", CXX="no-such-compiler")
         for verb in ("check", "test"):
@@ -121,7 +133,7 @@ class Grades(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.root = copy("it's a \"copy\" of the workbook")
+        cls.root = copy("it's a copy")
 
     def setUp(self):
         shutil.rmtree(self.root / "exercises")
@@ -160,7 +172,7 @@ class Grades(unittest.TestCase):
         self.assertLess(len(run.out.splitlines()), 10)
 
     def test_tree_elsewhere_and_what_goes_wrong_in_it(self):
-        tree = self.root.parent / "my tree's \"answers\""
+        tree = self.root.parent / "my tree's answers"
         shutil.rmtree(tree, ignore_errors=True)
         shutil.copytree(workbook.ROOT / "reference", tree)
         run = Run(self.root, "check", "3", "--impl", tree.name, cwd=str(tree.parent), CXXFLAGS="-DFROM_THE_USER")
@@ -208,12 +220,11 @@ class Grades(unittest.TestCase):
     def test_interrupt(self):
         run = subprocess.Popen([str(self.root / "scripts" / "workbook"), "test", "--build-dir", "build/interrupted"],
                                cwd=str(self.root), stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
-        for line in run.stdout:
-            if "01_roofline.Builds" in line:
-                break
+        while "01_roofline.Builds" not in (run.stdout.readline() or "01_roofline.Builds"):
+            pass
         run.send_signal(signal.SIGINT)
-        self.assertEqual(run.stderr.read(), "")
-        self.assertEqual(run.wait(), 130)
+        self.assertEqual(run.communicate()[1], "")
+        self.assertEqual(run.returncode, 130)
 
 
 class Clean(unittest.TestCase):
