@@ -47,7 +47,7 @@ TEST(StudentT, GivenCdfMatchesClosedForms) {
 }
 
 TEST(StudentT, GivenCdfAndTailMatchHighPrecision) {
-  // Right values in 40-digit arithmetic; both sides of the change of method at dof = 40, and its worst points.
+  // Right values in 40-digit arithmetic; both sides of the change of method at dof = 40, and the tail's worst point.
   const double cdf[][3] = {
       {2.5, 4.5, 0.97004715674889972778},  {0.1, 0.5, 0.52683418943569679916}, {-1.7, 7.35, 0.065442542159896625387},
       {-3, 39, 0.0023432839701823438635},  {3, 39.999, 0.9976849026811612913}, {3, 40, 0.99768493010792193112},
