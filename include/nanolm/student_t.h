@@ -7,7 +7,7 @@
 //   series    with s = exp(-w) the integral becomes that of exp(-T w) w^(-1/2) (sinh(w/2) / (w/2))^(-1/2) from -ln x
 //             on, T = a - 1/4. Each power of w gives an incomplete gamma function, the first one a normal tail, and the
 //             same sum from 0 on is the divisor. It is quick exactly there.
-// Against 60-digit arithmetic at some 5000 points with 0.01 <= dof <= 1e9 or infinite and |t| <= 1e6, the largest error of
+// Against 60-digit arithmetic at 5200 points, 0.01 <= dof <= 1e9 or infinite and |t| <= 1e6, the largest error of
 // student_t_cdf is 7e-16, and that of student_t_tail relative to its value 1.7e-13, wherever it is above 1e-300.
 // Source: DLMF, section 8.17; the series is that of DiDonato & Morris 1992, ACM TOMS 18, for b = 1/2.
 #pragma once
