@@ -91,7 +91,7 @@ double Case::scratch_formula_bytes() const {
 
 Statistics probe_statistics() { return {why_not(p95), why_not(half_width_95)}; }
 
-void Statistics::add_to(benchmark::internal::Benchmark* benchmark) const {
+void Statistics::add_to(Registered benchmark) const {
   if (needs_percentile.empty()) benchmark->ComputeStatistics("p50", p50)->ComputeStatistics("p95", p95);
   if (needs_summary.empty()) benchmark->ComputeStatistics("half_width_95", half_width_95);
 }

@@ -4,6 +4,7 @@
 #include <benchmark/benchmark.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "case.h"
@@ -11,11 +12,14 @@
 
 namespace nanolm {
 
+// What RegisterBenchmark returns; its own name is internal to Google Benchmark and has moved.
+using Registered = decltype(benchmark::RegisterBenchmark("", std::declval<void (*)(benchmark::State&)>()));
+
 // Which of lesson 09's functions can be used: registered as statistics of every benchmark, so that its JSON holds them
 // beside Google Benchmark's own mean, median and stddev.
 struct Statistics {
   std::string needs_percentile, needs_summary;  // empty: works; else why not
-  void add_to(benchmark::internal::Benchmark* benchmark) const;
+  void add_to(Registered benchmark) const;
 };
 Statistics probe_statistics();
 

@@ -158,7 +158,7 @@ def machine(bench):
     lines = [
         "- Measured %s on one thread of %s: %s, flags `%s`, answers from `%s`, commit %s." % (
             context.get("date", "at an unknown time"), host["cpu"], context.get("compiler", "unknown compiler"),
-            context.get("flags", "unknown"), context.get("impl", "unknown"), context.get("commit", "unknown")),
+            " ".join(context.get("flags", "unknown").split()), context.get("impl", "unknown"), context.get("commit", "unknown")),
         "- Batch 1, N = %d, H = %d, fp32. Samples a case: %d, each one call, after %s calls of warm-up." % (
             settings["heads"], settings["head_dim"], settings["samples"], context.get("warmup", "unknown")),
         "- What one thread reaches with these flags: %s of fp32 multiply-adds (%s without vector instructions), %s in "
