@@ -193,8 +193,8 @@ def pareto(axes, bench, recorded):
                           linestyle="none", color=COLOUR[kernel], markerfacecolor=COLOUR[kernel] if on else "white",
                           label=label + ("" if on else ", not on it"))
     for case in points:
-        if case["block"]:
-            axes.annotate("%d" % case["block"], (case["scratch_bytes"], case["ms"]), xytext=(0, -8),  # the frontier comes from above
+        if case["block"]:  # below its point: the frontier comes from above
+            axes.annotate("%d" % case["block"], (case["scratch_bytes"], case["ms"]), xytext=(0, -8),
                           textcoords="offset points", ha="center", va="top", fontsize=9)
     bytes_drawn = [c["scratch_bytes"] for c in points]
     axes.set_xscale("log")

@@ -100,7 +100,8 @@ def memory_table(bench):
     return table(["S", "causal", "naive, measured", "by formula", "tiled, measured", "by formula", "S × S / O = S/H",
                   "largest difference"],
                  [[seqlen, yes(causal), size(naive["scratch_bytes"]), size(naive["scratch_formula_bytes"]),
-                   size(tiled["scratch_bytes"]), size(tiled["scratch_formula_bytes"]), NA if naive["saving"] is None else "%g" % naive["saving"],
+                   size(tiled["scratch_bytes"]), size(tiled["scratch_formula_bytes"]),
+                   NA if naive["saving"] is None else "%g" % naive["saving"],
                    difference_cell(naive, tiled)] for seqlen, causal, naive, tiled in bench.rows()])
 
 
@@ -158,7 +159,8 @@ def machine(bench):
     lines = [
         "- Measured %s on one thread of %s: %s, flags `%s`, answers from `%s`, commit %s." % (
             context.get("date", "at an unknown time"), host["cpu"], context.get("compiler", "unknown compiler"),
-            " ".join(context.get("flags", "unknown").split()), context.get("impl", "unknown"), context.get("commit", "unknown")),
+            " ".join(context.get("flags", "unknown").split()), context.get("impl", "unknown"),
+            context.get("commit", "unknown")),
         "- Batch 1, N = %d, H = %d, fp32. Samples a case: %d, each one call, after %s calls of warm-up." % (
             settings["heads"], settings["head_dim"], settings["samples"], context.get("warmup", "unknown")),
         "- What one thread reaches with these flags: %s of fp32 multiply-adds (%s without vector instructions), %s in "
