@@ -8,7 +8,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 sys.dont_write_bytecode = True
 
-from workbook_lib import bench, check, clean, console, status, suite  # noqa: E402
+from workbook_lib import bench, check, clean, console, status, suite, week  # noqa: E402
 from workbook_lib.console import Problem  # noqa: E402
 
 HELP = """\
@@ -45,7 +45,7 @@ def parsers():
 
     def verb(name, function, description):
         parser = Parser(prog="scripts/workbook " + name, description=description, allow_abbrev=False)
-        parser.set_defaults(function=function)
+        parser.set_defaults(function=function, builds=name in ("test", "check", "bench"))
         verbs[name] = parser
         return parser
 
@@ -79,6 +79,8 @@ def main(arguments):
         options.passed_on = options_passed_on
     else:
         options = parser.parse_args(arguments[1:])
+    if options.builds:
+        week.check_path("the workbook's folder", week.ROOT)
     return options.function(options)
 
 

@@ -70,6 +70,10 @@ def configure(machine, folder, tree, options=()):
             generator = ["-G", "Unix Makefiles"]
         arguments = [machine["cmake"], "-S", ROOT, "-B", folder, "-DIMPL=" + tree]
         code, output = processes.capture(arguments + generator + list(options))
+        failed = re.search(r"downloading '(\S+)' failed", output)
+        if code != 0 and failed:
+            raise Problem("%s could not be downloaded. Install the package instead (Debian, Ubuntu: apt-get install "
+                          "libgtest-dev libbenchmark-dev)" % failed[1], status=1)
         if code != 0:
             raise Problem("cmake does not configure %s:\n%s" % (shown(folder), _errors(output)), status=1)
         with open(note, "w", encoding="utf-8") as file:

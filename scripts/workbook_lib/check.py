@@ -70,7 +70,7 @@ def _summary(found):
     build, tests = found
     if build is None or build.kind != "passed":
         errors = build.lines if build else ["its build was not run"]
-        return ("" if "is missing" in errors[0] else "does not compile: ") + errors[0]
+        return ("" if errors[0].endswith(" is missing") else "does not compile: ") + errors[0]
     passed = sum(test.kind == "passed" for test in tests)
     if tests and passed == len(tests):
         return "passed (%d tests)" % passed
@@ -98,7 +98,8 @@ def _print_lesson(entry, found, tree, folder):
     if build is None or build.kind != "passed":
         for line in build.lines if build else []:
             say("    " + line)
-        say("%s %s does not compile: no test was run." % (cross(), shown(os.path.join(tree, entry.stem + ".cpp"))))
+        says = "was not built" if _summary(found).endswith(" is missing") else "does not compile"
+        say("%s %s %s: no test was run." % (cross(), shown(os.path.join(tree, entry.stem + ".cpp")), says))
         return
     for test in tests:
         if test.kind == "passed":

@@ -11,7 +11,7 @@ import tempfile
 
 from .console import Problem, say
 from .processes import capture, environment, exclusive, stream
-from .week import ROOT, check_path
+from .week import ROOT
 
 BUILD = os.path.join(ROOT, "build")
 VENV = os.path.join(ROOT, ".venv")
@@ -27,8 +27,8 @@ NEEDS = {
     "matplotlib": ("python3-matplotlib", "draws the plots"),
 }
 BY_PIP = {"CMake": "cmake>=3.22,<5", "Ninja": "ninja", "matplotlib": "matplotlib"}
-COMPILER_COMMANDS = (("apt-get", "apt-get install g++"), ("dnf", "dnf install gcc-c++"), ("zypper", "zypper install gcc-c++"),
-                     ("pacman", "pacman -S gcc"), ("apk", "apk add g++"))
+COMPILER_COMMANDS = (("dnf", "dnf install gcc-c++"), ("zypper", "zypper install gcc-c++"), ("pacman", "pacman -S gcc"),
+                     ("apk", "apk add g++"))
 PROBE = """cmake_minimum_required(VERSION 3.22)
 project(probe LANGUAGES CXX)
 find_package(GTest QUIET)
@@ -39,7 +39,6 @@ message(STATUS "GoogleTest=${GTest_FOUND}; Google Benchmark=${benchmark_FOUND};"
 
 def prepare(bench=False):
     """Paths of compiler, cmake, ctest, ninja (None: make is used) and, for bench, of a Python with matplotlib."""
-    check_path("the workbook's folder", ROOT)
     check_compiler_variable()
     found = _stamped(bench)
     if found:
@@ -49,18 +48,18 @@ def prepare(bench=False):
         _refuse([name for name in missing if name != "make"])
         missing = []
     if "C++ compiler" in missing and not _apt():
-        _refuse(["C++ compiler"])
+        _refuse([name for name in missing if name != "make"])
     with exclusive(os.path.join(BUILD, ".setup.lock"), "it sets the machine up"):
         if missing and _apt():
             _install_by_apt(missing)
             found, missing = _look(bench)
         if "C++ compiler" in missing:
-            _refuse(["C++ compiler"])
+            _refuse([name for name in missing if name != "make"])
         if set(missing) & set(BY_PIP):
             _install_by_pip([name for name in missing if name in BY_PIP], found)
             found, missing = _look(bench)
         if not (found["ninja"] or shutil.which("make")) or "CMake" in missing or "matplotlib" in missing:
-            _refuse([name for name in missing if name in BY_PIP])
+            _refuse([name for name in missing if name != "make"])
         for name in missing:
             if name in ("GoogleTest", "Google Benchmark"):
                 say("Set-up: %s is not installed here; CMake downloads and builds it." % name)
@@ -188,7 +187,7 @@ def _refuse(missing):
         command = "apt-get install " + " ".join(NEEDS[name][0] for name in missing)
         raise Problem("%s Run, or ask an administrator to run: sudo %s" % (says, command))
     command = next((command for program, command in COMPILER_COMMANDS if shutil.which(program)), None)
-    if command and missing == ["C++ compiler"]:
+    if command and "C++ compiler" in missing:
         raise Problem("%s Run, or ask an administrator to run: sudo %s" % (says, command))
     raise Problem("%s Install it with this system's package manager." % says)
 

@@ -34,7 +34,7 @@ def read(junit, how, tree_parent):
     verdicts = []
     for case in ElementTree.fromstring(junit).iter("testcase"):
         name, output = case.get("name"), case.findtext("system-out") or ""
-        output = output.replace(tree_parent + "/", "").replace(ROOT + "/", "")
+        output = output.replace(ROOT + "/", "").replace(tree_parent + "/", "")
         status, ending = case.get("status"), how.get(name, "")
         verdicts.append(_verdict(name, status, ending, output))
     return verdicts
@@ -81,6 +81,9 @@ def _last_words(output):
 
 def build_errors(output):
     """The first errors of the compiler, each in one line; else those of the linker, else the end of the output."""
+    missing = re.search(r"error: (.+?)\s+is\s+missing", output, re.DOTALL)  # CMake wraps its lines
+    if missing:
+        return [" ".join(missing[1].split()) + " is missing"]
     errors = ["%s: %s" % match.groups() for match in COMPILER_ERROR.finditer(output)]
     errors = errors or LINKER_ERROR.findall(output) or OTHER_ERROR.findall(output)
     return list(dict.fromkeys(errors))[:3] or output.strip().splitlines()[-3:] or ["no output"]
