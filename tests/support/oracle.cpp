@@ -115,8 +115,8 @@ Backward backward(const AttentionShape& s, std::span<const float> Q, std::span<c
 
 double softmax_tolerance(double score_magnitude, std::int64_t n, std::int64_t head_dim) {
   const double eps = std::numeric_limits<float>::epsilon();
-  return eps * ((4 + std::sqrt(static_cast<double>(head_dim))) * score_magnitude +
-                2 * std::sqrt(static_cast<double>(n)) + 8);
+  return eps *
+         ((4 + std::sqrt(static_cast<double>(head_dim))) * score_magnitude + 2 * std::sqrt(static_cast<double>(n)) + 8);
 }
 double output_tolerance(const AttentionShape& s, const Forward& truth) {
   return lse_tolerance(s, truth) * truth.value_magnitude;

@@ -27,8 +27,8 @@ Backward backward(const AttentionShape& shape, std::span<const float> Q, std::sp
                   std::span<const float> V, std::span<const float> dO);
 
 // Largest error that an fp32 kernel may show in O (times max|v|) and in lse. Of a score of magnitude s, computed as a
-// dot product of head_dim terms, rounding leaves an error of a few eps * s plus, as a random walk, eps * sqrt(head_dim) *
-// s; exp turns it into a relative error of the weight, and summing n weights adds sqrt(n) roundings:
+// dot product of head_dim terms, rounding leaves an error of a few eps * s plus, as a random walk, eps * sqrt(head_dim)
+// * s; exp turns it into a relative error of the weight, and summing n weights adds sqrt(n) roundings:
 //   eps * ((4 + sqrt(head_dim)) * s + 2 sqrt(n) + 8)      eps = 2^-23; head_dim = 0 where scores are given
 // Half-precision accumulators (2^-11) miss it by a factor of 10 and more.
 double softmax_tolerance(double score_magnitude, std::int64_t n, std::int64_t head_dim = 0);
