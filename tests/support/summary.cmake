@@ -59,6 +59,7 @@ if(NOT lessons)
   return()
 endif()
 
+list(SORT lessons)
 set(lines "")
 foreach(lesson IN LISTS lessons)
   set(count "${passed_${lesson}} of ${total_${lesson}} tests pass")
