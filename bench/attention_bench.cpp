@@ -23,8 +23,8 @@
 namespace nanolm {
 namespace {
 
-// Calls before the first sample. The first of them is metered, and touches memory and code for the first time.
-constexpr int WARMUP = 2;
+// Calls before the first sample: it is metered, and touches memory and code for the first time.
+constexpr int WARMUP = 1;
 
 // A call on the CPU has finished when it returns, so there is nothing to wait for but the compiler. A GPU's sync()
 // waits for the device: without it one measures how fast work is queued.

@@ -16,7 +16,7 @@ struct Options {
   std::vector<std::int64_t> seqlens{256, 512, 1024, 2048, 4096};
   std::int64_t heads = 8;
   std::int64_t head_dim = 64;
-  std::int64_t samples = 10;
+  std::int64_t samples = 5;
 };
 
 struct Tensors {

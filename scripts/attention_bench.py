@@ -59,7 +59,7 @@ def parse(arguments):
     parser.add_argument("--heads", type=positive, metavar="N", help="heads (default: 8)")
     parser.add_argument("--head-dim", type=positive, metavar="H", help="size of a head (default: 64)")
     parser.add_argument("--sizes", type=sizes, metavar="S,S,...", help="lengths (default: 256,512,1024,2048,4096)")
-    parser.add_argument("--samples", type=positive, metavar="N", help="samples a case (default: 10)")
+    parser.add_argument("--samples", type=positive, metavar="N", help="samples a case (default: 5)")
     parser.add_argument("--no-plots", action="store_true", help="tables only")
     return parser.parse_args(arguments)
 
