@@ -38,7 +38,7 @@ void softmax_rows(std::span<float> scores, std::int64_t rows, std::int64_t colum
 void weighted_values(const AttentionShape& shape, std::span<const float> P, std::span<const float> V,
                      std::span<float> O) {
   check_values(shape, P, V, O);
-  // TODO: add up the value rows that each query sees, weighted by P. About 12 lines.
+  // TODO: add up the value rows that each query sees, weighted by P. About 15 lines.
   todo();
   // end
 }

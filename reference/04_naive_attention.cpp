@@ -68,8 +68,11 @@ void weighted_values(const AttentionShape& shape, std::span<const float> P, std:
       const float* p = P.data() + (head * shape.seqlen_q + i) * shape.seqlen_k;
       float* o = O.data() + (head * shape.seqlen_q + i) * shape.head_dim;
       const std::int64_t last = shape.causal ? i + shape.seqlen_k - shape.seqlen_q : shape.seqlen_k - 1;
-      for (std::int64_t j = 0; j <= last; ++j)
-        for (std::int64_t h = 0; h < shape.head_dim; ++h) o[h] += p[j] * V_head[j * shape.head_dim + h];
+      for (std::int64_t j = 0; j <= last; ++j) {
+        const float weight = p[j];  // a copy: o might overlap p for all the compiler knows, and p[j] be read each time
+        const float* v = V_head + j * shape.head_dim;
+        for (std::int64_t h = 0; h < shape.head_dim; ++h) o[h] += weight * v[h];
+      }
     }
   }
 }
