@@ -1,5 +1,6 @@
 """What the checks share: the week's table, a pristine export of the workbook, and cmake and ctest run on it."""
 
+import fnmatch
 import os
 import re
 import shutil
@@ -51,9 +52,11 @@ def export(name="workbook"):
             (target / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / path, target / path)
     else:
-        lines = (ROOT / ".gitignore").read_text().splitlines()
-        ignored = [line.strip("/") for line in lines if line and not line.startswith("#")]
-        shutil.copytree(ROOT, target, ignore=shutil.ignore_patterns(".git", *ignored))
+        lines = [line for line in (ROOT / ".gitignore").read_text().splitlines() if line and not line.startswith("#")]
+        shutil.copytree(ROOT, target, ignore=lambda folder, names: [
+            name for name in names if name == ".git" or any(
+                fnmatch.fnmatch(name, line.strip("/")) for line in lines
+                if not line.startswith("/") or Path(folder) == ROOT)])
     return target
 
 
