@@ -1,5 +1,6 @@
 """What the checks share: the week's table, a pristine export of the workbook, and cmake and ctest run on it."""
 
+import atexit
 import fnmatch
 import os
 import re
@@ -13,6 +14,8 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 # CTest names a folder of the build folder; a check that is run by hand takes a temporary one.
 WORK = Path(os.environ.get("NANOLM_META_WORK") or tempfile.mkdtemp(prefix="nanolm_meta_"))
+if "NANOLM_META_WORK" not in os.environ:
+    atexit.register(shutil.rmtree, WORK, ignore_errors=True)
 shutil.rmtree(WORK, ignore_errors=True)
 WORK.mkdir(parents=True)
 CMAKE = os.environ.get("NANOLM_CMAKE", "cmake")
