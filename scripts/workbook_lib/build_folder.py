@@ -64,7 +64,9 @@ def configure(machine, folder, tree, options=()):
                 shutil.rmtree(path) if os.path.isdir(path) else os.path.exists(path) and os.remove(path)
             cached = None
         generator = []
-        if cached is None and machine["ninja"]:
+        # In the compiler's list of headers Ninja splits a path at an apostrophe, and would build everything each time.
+        make = not machine["ninja"] or "'" in ROOT + folder + tree and shutil.which("make")
+        if cached is None and not make:
             generator = ["-G", "Ninja", "-DCMAKE_MAKE_PROGRAM=" + machine["ninja"]]
         elif cached is None:
             generator = ["-G", "Unix Makefiles"]

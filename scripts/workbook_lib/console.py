@@ -57,7 +57,7 @@ def error(message):
 def progress(text):
     """A line that the next one replaces; shown on a terminal only."""
     global _progress_shown
-    if sys.stderr.isatty():
+    if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
         print("\r\033[K" + text[:78], end="", file=sys.stderr, flush=True)
         _progress_shown = True
 

@@ -81,7 +81,7 @@ def _last_words(output):
 
 def build_errors(output):
     """The first errors of the compiler, each in one line; else those of the linker, else the end of the output."""
-    missing = re.search(r"error: (.+?)\s+is\s+missing", output, re.DOTALL)  # CMake wraps its lines
+    missing = re.search(r"error:\s+(.+?)\s+is\s+missing", output, re.DOTALL)  # CMake wraps its lines
     if missing:
         return [" ".join(missing[1].split()) + " is missing"]
     errors = ["%s: %s" % match.groups() for match in COMPILER_ERROR.finditer(output)]

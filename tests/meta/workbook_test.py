@@ -163,10 +163,13 @@ class Grades(unittest.TestCase):
         hostile = {"GTEST_FILTER": "None.*", "GTEST_TOTAL_SHARDS": "2", "GTEST_SHARD_INDEX": "1", "GTEST_OUTPUT": "xml",
                    "CTEST_OUTPUT_ON_FAILURE": "1", "CMAKE_GENERATOR": "Unix Makefiles", "DESTDIR": "/nowhere",
                    "MAKEFLAGS": "-n", "LANGUAGE": "ru"}
+        program = self.root / "build" / "exercises" / "bin" / "03_online_softmax_test"
+        built = program.stat().st_mtime_ns
         for lesson in ("3", "03", "softmax", "exercises/03_online_softmax.cpp"):
             run = Run(self.root, "check", lesson, **hostile)
             self.assertEqual((run.code, run.err), (0, ""), run.text)
             self.assertRegex(run.out, r"✓ 03_online_softmax: (\d+) of \1 tests pass")
+        self.assertEqual(program.stat().st_mtime_ns, built, "what had not changed was built again")
         run = Run(self.root, "check", "2")
         self.assertEqual(run.code, 1)
         self.assertIn("02_critical_batch.cpp does not compile: no test was run.", run.out)
