@@ -27,7 +27,7 @@ void merge(OnlineSoftmax& state, const OnlineSoftmax& other) {
 
 void finish(const OnlineSoftmax& state, std::span<float> out) {
   check_finish(state, out);
-  // TODO: divide by the row sum; zeros when no score was seen. About 1 line.
+  // TODO: divide by the row sum; zeros when nothing unmasked was seen. About 1 line.
   todo();
   // end
 }

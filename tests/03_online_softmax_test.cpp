@@ -197,6 +197,21 @@ TEST(OnlineSoftmax, FullyMaskedBlockGivesNoNaN) {
   EXPECT_EQ(logsumexp(all), -kInf) << "every block masked";
 }
 
+TEST(OnlineSoftmax, EmptyStateKeepsMinusInfinityAsItsMaximum) {
+  // A stored 0 would be larger than every score that follows, and exp(-1000 - 0) is 0.
+  const std::vector<float> masked{-kInf}, anything{7}, low{-1000, -1001}, values{1, 2};
+  const double expected = 1 + 1 / (1 + std::exp(1.0));
+  OnlineSoftmax updated = state_of(masked, anything, 1);
+  EXPECT_EQ(updated.row_max, -kInf) << "after a masked block";
+  update(updated, low, values);
+  EXPECT_NEAR(result(updated)[0], expected, 1e-6) << "scores near -1000 after a masked block";
+  OnlineSoftmax merged(1);
+  merge(merged, OnlineSoftmax(1));
+  EXPECT_EQ(merged.row_max, -kInf) << "after merging two empty states";
+  merge(merged, state_of(low, values, 1));
+  EXPECT_NEAR(result(merged)[0], expected, 1e-6) << "scores near -1000 merged into an empty state";
+}
+
 TEST(OnlineSoftmax, MaskedValuesAreNotRead) {
   const std::vector<float> scores{1, -kInf, 2}, values{1, kNaN, 3}, clean{1, 0, 3};
   for (const std::int64_t block_size : {1, 2, 3})
@@ -207,8 +222,11 @@ TEST(OnlineSoftmax, MaskedValuesAreNotRead) {
 TEST(OnlineSoftmax, NaNScoreIsNotHidden) {
   for (const std::vector<float>& scores :
        {std::vector<float>{1, kNaN, 2}, {kNaN, 1, 2}, {1, 2, kNaN}, {kNaN, -kInf, -kInf}})
-    for (const std::int64_t block_size : {1, 3})
-      EXPECT_TRUE(std::isnan(online_softmax_weighted_sum(scores, std::vector<float>{1, 2, 3}, block_size).at(0)));
+    for (const std::int64_t block_size : {1, 3}) {
+      const float out = online_softmax_weighted_sum(scores, std::vector<float>{1, 2, 3}, block_size).at(0);
+      EXPECT_TRUE(std::isnan(out)) << out << " instead of NaN for scores " << testing::PrintToString(scores)
+                                   << ", block size " << block_size;
+    }
 }
 
 TEST(OnlineSoftmax, MergeEqualsOnePass) {

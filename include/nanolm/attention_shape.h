@@ -4,8 +4,8 @@
 //   K, V, dK, dV   [batch, kv_heads, seqlen_k, head_dim]
 //   lse, delta     [batch, q_heads,  seqlen_q]
 //
-//   S[i, j] = scale * sum_h Q[i, h] * K[j, h]      P = softmax(S) over j      O = P V      lse[i] = ln sum_j exp(S[i,
-//   j])
+//   S[i, j] = scale * sum_h Q[i, h] * K[j, h]      P = softmax(S) over j
+//   O = P V                                        lse[i] = ln sum_j exp(S[i, j])
 //
 // Grouped heads: query head h reads kv head h / (q_heads / kv_heads).
 // Causal, aligned bottom-right: row i sees key j when j <= i + seqlen_k - seqlen_q.

@@ -18,7 +18,8 @@ namespace nanolm {
 
 class TileLoader {
  public:
-  // What lies on the chip. Row-major: Q and O [block_q, head_dim], K and V [block_k, head_dim], S [block_q, block_k].
+  // What lies on the chip: room for Q and O [block_q, head_dim], K and V [block_k, head_dim], S [block_q, block_k]. A
+  // shorter tile lies at the front, row after row: S then has rows of rows_k elements.
   struct Sram {
     std::vector<float> Q, K, V, S;
     std::vector<float> O;                 // o, not divided by row_sum until the end

@@ -33,7 +33,8 @@ void finish_tile(const TileSize& size, std::span<const float> row_max, std::span
                  std::span<float> O, std::span<float> lse);
 
 // Step 4. Sets to -inf what the causal mask hides of the tile whose first row is query first_q and whose first column
-// is key first_k. Without the causal flag it leaves S alone.
+// is key first_k, both counted from the start of the sequences (nanolm/attention_shape.h has the rule). Without the
+// causal flag it leaves S alone.
 void mask_tile(const AttentionShape& shape, const TileSize& size, std::int64_t first_q, std::int64_t first_k,
                std::span<float> S);
 
@@ -45,13 +46,13 @@ std::int64_t visible_k_blocks(const AttentionShape& shape, const Tiling& tiling,
 void tiled_attention(const AttentionShape& shape, const Tiling& tiling, TileLoader& loader);
 
 // Step 7. Main-memory traffic of one head without a mask, in elements; lse is left out, it is 1 / head_dim of O.
-// Ideal: Q, K, V and O once. FlashAttention-1 has K and V outside, sram_elements / (4 head_dim) rows of them at a time,
-// and for each such block reads Q and O and writes O. FlashAttention-2 reads K and V for each of its query blocks.
+// Ideal: Q, K, V and O once. FlashAttention-1 has K and V outside, sram_elements / (4 head_dim) rows of them at a time
+// (a real number: nothing is rounded), and for each such block reads Q and O and writes O. FlashAttention-2 reads K and
+// V for each of its query blocks.
 double ideal_traffic(double seqlen, double head_dim);
 double flash1_traffic(double seqlen, double head_dim, double sram_elements);
 double flash2_traffic(double seqlen, double head_dim, double block_q);
-// Whether FlashAttention-1 moves less than three kernels with S x S scores, 4 seqlen head_dim + 4 seqlen^2, for long
-// sequences.
+// Whether for long sequences FlashAttention-1 moves less than naive attention, 4 seqlen head_dim + 4 seqlen^2.
 bool flash1_wins(double head_dim, double sram_elements);
 
 // Given: attention on whole tensors. Throws std::invalid_argument as TileLoader's constructor does.
@@ -65,7 +66,8 @@ inline void tiled_attention(const AttentionShape& shape, const Tiling& tiling, s
 // Given: the checks that the functions above begin with. Spans may be longer than the tile, not shorter.
 inline void require_tile(const char* name, std::size_t size, std::int64_t rows, std::int64_t columns) {
   const std::int64_t needed = checked_product(name, {rows, columns});
-  require(size >= static_cast<std::size_t>(needed), name, " holds ", size, " elements, its tile needs ", needed);
+  require(size >= static_cast<std::size_t>(needed), name, " holds ", size, " elements, its tile of ", rows, " x ",
+          columns, " needs ", needed);
 }
 inline void check_tile_scores(const TileSize& t, std::span<const float> Q, std::span<const float> K,
                               std::span<float> S) {
