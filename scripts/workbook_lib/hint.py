@@ -2,6 +2,8 @@
 
 import os
 import re
+import shutil
+import textwrap
 
 from . import gaps, next_exercise, settings
 from .console import Problem, faint, say
@@ -22,10 +24,11 @@ def run(options):
     if level == 0:
         raise Problem("no hint on %s() was shown yet" % function)
     say("%s: %s()" % (stem, function))
+    width = min(shutil.get_terminal_size((100, 24)).columns, 100) - 4
     for number in range(1, level + 1):
         new = number > shown_before
         say(("%d  %s" if new else faint("%d  %s")) % (number, LEVELS[number - 1]))
-        for line in texts[number - 1].splitlines():
+        for line in textwrap.wrap(texts[number - 1], width):
             say("   " + (line if new else faint(line)))
     short = stem.split("_")[0]
     if level < len(LEVELS):
@@ -46,7 +49,7 @@ def read_hints(stem):
     for part in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
         function, _, body = part.partition("\n")
         items = re.split(r"^\d\. ", body, flags=re.MULTILINE)[1:]
-        hints[function.strip()] = [re.sub(r"^   ", "", item.strip(), flags=re.MULTILINE) for item in items]
+        hints[function.strip()] = [" ".join(item.split()) for item in items]
     return hints
 
 

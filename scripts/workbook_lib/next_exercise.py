@@ -51,10 +51,10 @@ EMPTY = dict.fromkeys(("lesson", "title", "why", "file", "line", "function", "wh
                        "note"))
 
 
-def find(tree):
-    """What is to be done next, a dictionary with EMPTY's keys; None when every lesson passes."""
+def find(tree, only=None):
+    """What is to be done next, a dictionary with EMPTY's keys; None when every lesson passes (or `only` this one)."""
     known = last_checks.recall(tree)
-    for entry in lessons():
+    for entry in [only] if only else lessons():
         found = _of_lesson(tree, entry.stem, known.get(entry.stem))
         if found:
             note = os.path.join(ROOT, "notes", entry.stem + ".md")

@@ -120,12 +120,15 @@ class _ended_by_saving:
 
 
 def _show(lines, tree, entry):
-    """One screen: passed tests are only counted, and what does not fit is left out."""
-    lines = [line for line in lines if not re.match(r"  (\033\[\d+m)?(✓|ok  )", line)]
+    """One screen: what passed or is not written is only counted, and what does not fit is left out."""
+    waiting = [line for line in lines if re.search(r" not implemented at \S+: \w+\(\)$", line)]
+    lines = [line for line in lines if line not in waiting and not re.match(r"  (\033\[\d+m)?(✓|ok  )", line)]
     title, body, end = lines[0], lines[1:], []
     while body and re.search(r"tests pass\.$|One test alone:|no test was run\.$", body[-1]):
         end.insert(0, body.pop())
-    step = next_exercise.find(tree)
+    if waiting:
+        end.insert(0, faint("  %d more wait for what is not written yet" % len(waiting)))
+    step = next_exercise.find(tree, entry) or next_exercise.find(tree)
     if step and step["why"] == "todo":
         end.append("next: %s  %s()" % (place(step["file"], step["line"]), step["function"]))
     elif step is None:
