@@ -32,7 +32,7 @@ def run(options):
             say("   " + (line if new else faint(line)))
     short = stem.split("_")[0]
     if level < len(LEVELS):
-        say("The same command again gives level %d." % (level + 1))
+        say("Level %d: scripts/workbook hint %s %s" % (level + 1, short, function))
     else:
         say("That was the last one. The note explains the why: notes/%s.md. The answer: scripts/workbook solution %s "
             "--give-up" % (stem, short))

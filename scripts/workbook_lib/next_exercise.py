@@ -58,8 +58,8 @@ def find(tree, only=None):
         found = _of_lesson(tree, entry.stem, known.get(entry.stem))
         if found:
             note = os.path.join(ROOT, "notes", entry.stem + ".md")
-            return dict(EMPTY, messages=[], lesson=entry.stem, title=entry.title, file=source(tree, entry.stem),
-                        note=note, **found)
+            return {**EMPTY, "messages": [], "lesson": entry.stem, "title": entry.title, "note": note,
+                    "file": source(tree, entry.stem), **found}
     return None
 
 

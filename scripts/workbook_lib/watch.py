@@ -137,8 +137,9 @@ def _show(lines, tree, entry):
     end_progress()
     if sys.stdout.isatty():
         columns, rows = shutil.get_terminal_size()
-        room = rows - 1 - sum(_height(line, columns) for line in [title] + end)
-        body = _cut(body, room, columns, entry)
+        if sum(_height(line, columns) for line in [title] + body + end) >= rows:
+            end = [line for line in end if not line.startswith("  One test alone:")]
+        body = _cut(body, rows - 1 - sum(_height(line, columns) for line in [title] + end), columns, entry)
         print("\033[H\033[2J", end="")  # what scrolled away before stays
     for line in [title] + body + end:
         say(line)
