@@ -1,4 +1,4 @@
-"""`scripts/workbook solution`: the reference's answer as a diff against a student's, once that passes or is given up."""
+"""`scripts/workbook solution`: the reference's answer as a diff against the student's, once that passes."""
 
 import difflib
 import os

@@ -157,7 +157,8 @@ def _cut(lines, room, columns, entry):
             break
         kept.append(line)
         used += height
-    return kept + ["  ... %d more lines: scripts/workbook check %s" % (len(lines) - len(kept), entry.stem.split("_")[0])]
+    left = len(lines) - len(kept)
+    return kept + ["  ... %d more line%s: scripts/workbook check %s" % (left, "s" * (left > 1), entry.stem.split("_")[0])]
 
 
 def _height(line, columns):
