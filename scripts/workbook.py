@@ -81,7 +81,7 @@ def parsers():
     measure.add_argument("--impl", default="reference", metavar="TREE", help=impl)
     verb("clean", clean.run, "Removes build folders and what an in-source build leaves behind; nothing git tracks.")
     begin = verb("start", start.run, "Copies the exercises to a new or empty folder and remembers it: check, next, "
-                                     "the others then work on it, and updates of the workbook leave it alone.")
+                                     "watch and the others work on it, and no update of the workbook touches it.")
     begin.add_argument("dir", metavar="DIR", help="inside the workbook (`mine`, say) or anywhere else")
     begin.add_argument("--use", action="store_true", help="DIR holds answers: go on with them, add stubs it lacks")
     on_my_tree(verb("next", next_exercise.run, "The first exercise that is not done."), 0, next_exercise.JSON)

@@ -25,10 +25,13 @@ def run(options):
     machine = setup_machine.prepare()
     folder = build_folder.folder_for(tree)
     with build_folder.held(folder):
-        before = {entry.stem: last_checks.source_digest(tree, entry.stem) for entry in chosen}
-        results = run_tests(machine, folder, tree, chosen if options.lesson is not None else None, options.jobs)
-        by_lesson = {entry.stem: of_lesson(results, entry.stem) for entry in chosen}
-        remember(tree, by_lesson, before)
+        if options.lesson is not None:
+            by_lesson = {chosen[0].stem: check_one(machine, folder, tree, chosen[0], options.jobs)}
+        else:
+            digests = {entry.stem: last_checks.source_digest(tree, entry.stem) for entry in chosen}
+            results = _run_tests(machine, folder, tree, None, options.jobs)
+            by_lesson = {entry.stem: _of_lesson(results, entry.stem) for entry in chosen}
+            _remember(tree, by_lesson, digests)
     if options.json:
         _print_json(chosen, by_lesson, tree)
     elif options.lesson is not None:
@@ -38,7 +41,16 @@ def run(options):
     return 0 if all(_passed(found) for found in by_lesson.values()) else 1
 
 
-def run_tests(machine, folder, tree, chosen, jobs):
+def check_one(machine, folder, tree, entry, jobs=None):
+    """(build, tests) of one lesson, as _of_lesson gives them; what `check LESSON` and `watch` do."""
+    digests = {entry.stem: last_checks.source_digest(tree, entry.stem)}
+    results = _run_tests(machine, folder, tree, [entry], jobs)
+    found = _of_lesson(results, entry.stem)
+    _remember(tree, {entry.stem: found}, digests)
+    return found
+
+
+def _run_tests(machine, folder, tree, chosen, jobs):
     """The verdicts on the tests of these lessons; of all lessons where chosen is None."""
     names = ", ".join(entry.stem for entry in chosen) if chosen else "all lessons"
     say("Building and testing %s of %s in %s" % (names, shown(tree), shown(folder)))
@@ -61,7 +73,7 @@ def run_tests(machine, folder, tree, chosen, jobs):
     return verdicts.read(junit, how, os.path.dirname(tree))
 
 
-def of_lesson(results, stem):
+def _of_lesson(results, stem):
     """(build, tests): the verdict on the lesson's build, and those on its tests, their names without the stem."""
     build, tests = None, []
     for verdict in results:
@@ -135,7 +147,7 @@ def print_lesson(entry, found, tree, folder):
         say("  One test alone: %s --gtest_filter=%s" % (program, first.name))
 
 
-def remember(tree, by_lesson, digests):
+def _remember(tree, by_lesson, digests):
     """For `next`, `progress` and `solution`; digests: {stem: that of the file before it was built}."""
     last_checks.remember(tree, {stem: {
         "says": _summary(found), "passed": _passed(found), "source": digests[stem],

@@ -85,10 +85,7 @@ def _test(machine, tree, entry, watched):
         try:
             with build_folder.held(folder):
                 with _ended_by_saving(watched):
-                    digests = {entry.stem: watched.tested[entry.stem]}
-                    results = check.run_tests(machine, folder, tree, [entry], None)
-                found = check.of_lesson(results, entry.stem)
-                check.remember(tree, {entry.stem: found}, digests)
+                    found = check.check_one(machine, folder, tree, entry)
         except Problem as problem:
             found = None
             failure = str(problem).splitlines()
