@@ -121,7 +121,7 @@ class Watched(unittest.TestCase):
 class Loop(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.root = copy("a student's copy", (STEM,))
+        cls.root = copy("a copy", (STEM,))
         cls.mine = cls.root / "mine"
 
     def setUp(self):
