@@ -24,14 +24,14 @@ def run(options):
     chosen = [find_lesson(options.lesson)] if options.lesson is not None else lessons()
     machine = setup_machine.prepare()
     folder = build_folder.folder_for(tree)
-    with build_folder.held(folder):
-        if options.lesson is not None:
-            by_lesson = {chosen[0].stem: check_one(machine, folder, tree, chosen[0], options.jobs)}
-        else:
-            digests = {entry.stem: last_checks.source_digest(tree, entry.stem) for entry in chosen}
+    if options.lesson is not None:
+        by_lesson = {chosen[0].stem: check_one(machine, folder, tree, chosen[0], options.jobs)}
+    else:
+        digests = {entry.stem: last_checks.source_digest(tree, entry.stem) for entry in chosen}
+        with build_folder.held(folder):
             results = _run_tests(machine, folder, tree, None, options.jobs)
-            by_lesson = {entry.stem: _of_lesson(results, entry.stem) for entry in chosen}
-            _remember(tree, by_lesson, digests)
+        by_lesson = {entry.stem: _of_lesson(results, entry.stem) for entry in chosen}
+        _remember(tree, by_lesson, digests)
     if options.json:
         _print_json(chosen, by_lesson, tree)
     elif options.lesson is not None:
@@ -44,7 +44,8 @@ def run(options):
 def check_one(machine, folder, tree, entry, jobs=None):
     """(build, tests) of one lesson, as _of_lesson gives them; what `check LESSON` and `watch` do."""
     digests = {entry.stem: last_checks.source_digest(tree, entry.stem)}
-    results = _run_tests(machine, folder, tree, [entry], jobs)
+    with build_folder.held(folder):
+        results = _run_tests(machine, folder, tree, [entry], jobs)
     found = _of_lesson(results, entry.stem)
     _remember(tree, {entry.stem: found}, digests)
     return found

@@ -7,7 +7,7 @@ import subprocess
 from . import settings
 from .clean import IN_SOURCE_FOLDERS
 from .console import Problem, say
-from .week import ROOT, check_path, lessons, shown
+from .week import ROOT, check_path, lessons
 
 STUBS = os.path.join(ROOT, "exercises")
 

@@ -83,9 +83,8 @@ def _test(machine, tree, entry, watched):
     progress("building %s" % entry.stem)
     with collected():
         try:
-            with build_folder.held(folder):
-                with _ended_by_saving(watched):
-                    found = check.check_one(machine, folder, tree, entry)
+            with _ended_by_saving(watched):
+                found = check.check_one(machine, folder, tree, entry)
         except Problem as problem:
             found = None
             failure = str(problem).splitlines()
