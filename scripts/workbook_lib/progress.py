@@ -31,6 +31,7 @@ def run(options):
         tier["stale"] += row["hours"] * row["share"] if row["stale"] else 0
     for tier in tiers.values():
         tier["left"] = tier["hours"] - tier["done"]
+        tier.update({name: round(hours, 2) for name, hours in tier.items()})
     if options.json:
         print(json.dumps({"tree": tree, "tiers": tiers, "lessons": rows}, indent=1))
     else:
@@ -106,6 +107,6 @@ def _print(tree, rows, tiers):
         say("%-22s %-5s %4g h  %s  %s%s" % (row["lesson"], row["tier"], row["hours"], _bar(row["share"], row["stale"]),
                                             says, when))
     for name, tier in tiers.items():
-        stale = "; %.3g h of it was done before you edited: check again" % tier["stale"] if tier["stale"] else ""
-        say("%-22s %12s  %s  %.3g of %g h done, %.3g h left%s" % (
+        stale = "; %g h of it was done before you edited: check again" % tier["stale"] if tier["stale"] else ""
+        say("%-22s %12s  %s  %g of %g h done, %g h left%s" % (
             name, "", _bar(tier["done"] / tier["hours"]), tier["done"], tier["hours"], tier["left"], stale))

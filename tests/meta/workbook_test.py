@@ -157,7 +157,7 @@ class Grades(unittest.TestCase):
         self.assertIn("1 of 3 lessons of exercises pass.", run.out)
         table = Run(self.root, "progress")
         self.assertRegex(table.out, r"03_online_softmax +core +2.25 h  █{20}  passed")
-        self.assertRegex(table.out, r"core: 2.25 of \d")
+        self.assertRegex(table.out, r"core +█+░+  2.25 of \d")
 
         # What derails a plain ctest does not derail this.
         hostile = {"GTEST_FILTER": "None.*", "GTEST_TOTAL_SHARDS": "2", "GTEST_SHARD_INDEX": "1", "GTEST_OUTPUT": "xml",
