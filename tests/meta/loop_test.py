@@ -36,40 +36,6 @@ def written(*functions):
     return text
 
 
-class Hints(unittest.TestCase):
-    def test_each_exercise_has_three_and_none_is_of_a_function_that_does_not_exist(self):
-        for entry in week.lessons():
-            functions = [gap.function for gap in gaps.all_gaps(entry.stem)]
-            self.assertEqual(len(functions), gaps.stub(entry.stem).count("  todo();"), entry.stem)
-            hints = hint.read_hints(entry.stem)
-            self.assertEqual(list(hints), functions, entry.stem)
-            for function, levels in hints.items():
-                with self.subTest(function):
-                    self.assertEqual(len(levels), 3)
-                    self.assertTrue(all(len(level) > 10 for level in levels), levels)
-                    self.assertEqual(len(set(levels)), 3)
-        named = {path.stem for path in (workbook.ROOT / "notes" / "hints").iterdir()}
-        self.assertEqual(named, set(workbook.lessons()))
-
-    def test_none_holds_a_line_of_the_answer(self):
-        for entry in week.lessons():
-            text = " ".join(sum(hint.read_hints(entry.stem).values(), []))
-            for line in (workbook.ROOT / "reference" / (entry.stem + ".cpp")).read_text().splitlines():
-                line = line.split("//")[0].strip().rstrip(";{")
-                if len(line) > 25:
-                    self.assertNotIn(line, text)
-
-    def test_each_exercise_has_a_test_that_shows_it(self):
-        for entry in week.lessons():
-            tests = (workbook.ROOT / "tests" / (entry.stem + "_test.cpp")).read_text()
-            for gap in gaps.all_gaps(entry.stem):
-                name = gaps.test_for(entry.stem, gap.function)
-                self.assertTrue(name, gap.function)
-                self.assertIn("TEST(%s)" % name.replace(".", ", "), tests)
-                self.assertTrue(gap.sentence and gap.about, gap)
-        self.assertEqual(gaps.test_for("09_bench", "dominates").split(".")[0], "ParetoFrontier")  # tests cannot call it
-
-
 class Gaps(unittest.TestCase):
     def test_what_is_left(self):
         self.assertEqual([gap.function for gap in gaps.find_gaps(STUB)], FUNCTIONS)
@@ -228,7 +194,7 @@ class Loop(unittest.TestCase):
         self.assertEqual(found["tiers"]["core"]["done"], 0)
         self.assertIn("edited since", self.done("progress"))
         self.assertIn("✓ %s" % STEM, self.done("check", "3"))
-        self.assertRegex(self.done("progress"), r"█{20}  passed \(21 tests\)  \(just now\)\n")
+        self.assertRegex(self.done("progress"), r"█{20}  passed \(\d+ tests\)  \(just now\)\n")
         self.assertIn("Every lesson in", self.done("next"))
         found = json.loads(self.done("progress", "--json", "--done", "attention_bench"))
         for key in re.findall(r'"(\w+)"', progress.JSON):
@@ -276,18 +242,18 @@ class Loop(unittest.TestCase):
                 lines.append(line.rstrip("\n"))
             return "\n".join(lines)
 
-        self.assertRegex(screen(), r"2 of 21 tests pass.\nnext: mine/%s\.cpp:17  update\(\)\n" % STEM)
+        self.assertRegex(screen(), r"2 of \d+ tests pass.\nnext: mine/%s\.cpp:17  update\(\)\n" % STEM)
         self.file.write_text(ANSWER.replace("for (float& a : state.acc) a *= rescale;", ""))
         self.assertIn("✗ OnlineSoftmax.UpdateRescales", screen())
         new = self.mine / "new"
         new.write_text(ANSWER)
         new.replace(self.file)
-        self.assertIn("✓ %s: 21 of 21" % STEM, screen())
+        self.assertRegex(screen(), r"✓ %s: (\d+) of \1 tests" % STEM)
         # What is saved while tests hang ends them.
         self.file.write_text(HANGS)
         self.wait_for_tests(True)
         self.file.write_text(STUB)
-        self.assertIn("2 of 21 tests pass.", screen())
+        self.assertRegex(screen(), r"2 of \d+ tests pass\.")
         self.wait_for_tests(False)
         self.file.write_text(HANGS)
         self.wait_for_tests(True)
