@@ -8,14 +8,21 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 sys.dont_write_bytecode = True
 
-from workbook_lib import bench, check, clean, console, status, suite, week  # noqa: E402
+from workbook_lib import bench, check, clean, console, hint, next_exercise, progress, reset  # noqa: E402
+from workbook_lib import solution, start, suite, watch, week  # noqa: E402
 from workbook_lib.console import Problem  # noqa: E402
 
 HELP = """\
 usage: scripts/workbook VERB [...]
 
-  check [LESSON] [--impl TREE]   grade exercises/ (or another tree): all lessons, or one (3, 03, softmax)
-  status                         the week's table, with what the last check found
+  start DIR                      copy the exercises to a folder of your own; the verbs below then work on it
+  next                           the first exercise that is not done: file and line, test, note
+  check [LESSON]                 grade your answers: all lessons, or one (3, 03, softmax); --impl TREE: another tree
+  watch [LESSON]                 grade the lesson you edit on every save, until Ctrl-C
+  hint [LESSON [FUNCTION]]       a hint on an exercise, one more each time, three in all
+  progress                       the week, how far you are and what the last checks found
+  solution LESSON                the reference's answer beside yours, once yours passes (or --give-up)
+  reset LESSON                   a lesson back to its stub; what you wrote is kept
   test                           prove the answers: run the whole suite on reference/
   bench [--quick]                measure naive against tiled attention: tables and plots in results/
   clean                          remove build folders and what an in-source build leaves behind
@@ -45,7 +52,7 @@ def parsers():
 
     def verb(name, function, description):
         parser = Parser(prog="scripts/workbook " + name, description=description, allow_abbrev=False)
-        parser.set_defaults(function=function, builds=name in ("test", "check", "bench"))
+        parser.set_defaults(function=function, builds=name in ("test", "check", "bench", "watch"))
         verbs[name] = parser
         return parser
 
@@ -53,16 +60,47 @@ def parsers():
     test = verb("test", suite.run, "Builds and runs the whole suite against the answers in reference/.")
     test.add_argument("--jobs", type=positive, metavar="N", help="tests at once (default: one a core)")
     test.add_argument("--build-dir", metavar="DIR", help="build folder (default: build/reference)")
+    mine = "tree of answers: a folder of the workbook, or a path (default: that of `start`, else exercises)"
+    lesson = "its number, its name or a part of the name"
+
+    def on_my_tree(parser, nargs="?", json=""):
+        if nargs != 0:
+            parser.add_argument("lesson", nargs=nargs, metavar="LESSON", help=lesson)
+        parser.add_argument("--impl", metavar="TREE", help=mine)
+        if json:
+            parser.add_argument("--json", action="store_true", help="for programs; see below")
+            parser.epilog, parser.formatter_class = json, argparse.RawDescriptionHelpFormatter
+        return parser
+
     one = verb("check", check.run, "Builds and tests one lesson, or all. Exit status 0: everything passed.")
-    one.add_argument("lesson", nargs="?", metavar="LESSON", help="its number, its name or a part of the name")
-    one.add_argument("--impl", default="exercises", metavar="TREE", help=impl)
+    on_my_tree(one, json=check.JSON)
     one.add_argument("--jobs", type=positive, metavar="N", help="tests at once")
     measure = verb("bench", bench.run, "Measures naive against tiled attention. Other arguments are passed on to "
                                        "scripts/attention_bench.py; its own --help lists them.")
     measure.add_argument("--quick", action="store_true", help="fewer sizes and samples, under a minute")
     measure.add_argument("--impl", default="reference", metavar="TREE", help=impl)
     verb("clean", clean.run, "Removes build folders and what an in-source build leaves behind; nothing git tracks.")
-    verb("status", status.run, "The week's lessons, tiers and hours, with what the last check found.")
+    begin = verb("start", start.run, "Copies the exercises to a new or empty folder and remembers it: check, next, "
+                                     "watch and the others work on it, and no update of the workbook touches it.")
+    begin.add_argument("dir", metavar="DIR", help="inside the workbook (`mine`, say) or anywhere else")
+    begin.add_argument("--use", action="store_true", help="DIR holds answers: go on with them, add stubs it lacks")
+    on_my_tree(verb("next", next_exercise.run, "The first exercise that is not done."), 0, next_exercise.JSON)
+    on_my_tree(verb("watch", watch.run, "Builds and tests the lesson being edited on every save, in a build folder of "
+                                        "its own. Ctrl-C ends it."))
+    week_table = verb("progress", progress.run, "The week's lessons, how far you are and what the last checks found.")
+    on_my_tree(week_table, 0, progress.JSON)
+    week_table.add_argument("--done", metavar="NAME", help="count what has no tests, attention_bench say, as done")
+    week_table.add_argument("--undone", metavar="NAME", help="take that back")
+    help_me = verb("hint", hint.run, "A hint on an exercise: three levels, one more each time.")
+    help_me.add_argument("lesson", nargs="?", metavar="LESSON", help=lesson + " (default: that of `next`)")
+    help_me.add_argument("name", nargs="?", metavar="FUNCTION", help="which exercise (default: the first open one)")
+    help_me.add_argument("--again", action="store_true", help="show what was shown, and no more")
+    help_me.add_argument("--list", action="store_true", help="how many hints were shown of each exercise")
+    answer = verb("solution", solution.run, "The reference's answer as a diff against yours, once yours passes.")
+    on_my_tree(answer, None)
+    answer.add_argument("--give-up", action="store_true", help="show it now")
+    on_my_tree(verb("reset", reset.run, "Puts a lesson back to its stub. What you wrote is kept, and its place said."),
+               None)
     return verbs
 
 

@@ -1,33 +1,58 @@
 """`scripts/workbook check`: builds and tests one lesson or all, and says of each what is wrong first."""
 
-import hashlib
 import json
 import os
 import re
 import time
 
-from . import build_folder, setup_machine, verdicts
+from . import build_folder, console, last_checks, setup_machine, verdicts
 from .console import Problem, cross, end_progress, progress, say, tick
-from .week import find_lesson, find_tree, lessons, shown
+from .settings import tree_of
+from .week import find_lesson, lessons, shown
+
+JSON = """\
+--json prints one object and nothing else: "tree", "passed", and "lessons", a list of objects with "lesson", "title",
+"passed", "says" (one line), "errors" (of a lesson that does not compile) and "tests", each with "name", "result"
+(passed, not implemented, failed, crashed, timed out, ended early, not run), "lines" (what is wrong) and "place"
+(file:line of the gap, or null).
+"""
 
 
 def run(options):
-    tree = find_tree(options.impl)
+    console.only_errors(options.json)
+    tree = tree_of(options.impl)
     chosen = [find_lesson(options.lesson)] if options.lesson is not None else lessons()
     machine = setup_machine.prepare()
     folder = build_folder.folder_for(tree)
-    with build_folder.held(folder):
-        results = _run_tests(machine, folder, tree, chosen if options.lesson is not None else None, options.jobs)
-        by_lesson = {entry.stem: _of_lesson(results, entry.stem) for entry in chosen}
-        _remember(folder, tree, by_lesson)
     if options.lesson is not None:
-        _print_lesson(chosen[0], by_lesson[chosen[0].stem], tree, folder)
+        by_lesson = {chosen[0].stem: check_one(machine, folder, tree, chosen[0], options.jobs)}
+    else:
+        digests = {entry.stem: last_checks.source_digest(tree, entry.stem) for entry in chosen}
+        with build_folder.held(folder):
+            results = _run_tests(machine, folder, tree, None, options.jobs)
+        by_lesson = {entry.stem: _of_lesson(results, entry.stem) for entry in chosen}
+        _remember(tree, by_lesson, digests)
+    if options.json:
+        _print_json(chosen, by_lesson, tree)
+    elif options.lesson is not None:
+        print_lesson(chosen[0], by_lesson[chosen[0].stem], tree, folder)
     else:
         _print_all(chosen, by_lesson, tree)
     return 0 if all(_passed(found) for found in by_lesson.values()) else 1
 
 
+def check_one(machine, folder, tree, entry, jobs=None):
+    """(build, tests) of one lesson, as _of_lesson gives them; what `check LESSON` and `watch` do."""
+    digests = {entry.stem: last_checks.source_digest(tree, entry.stem)}
+    with build_folder.held(folder):
+        results = _run_tests(machine, folder, tree, [entry], jobs)
+    found = _of_lesson(results, entry.stem)
+    _remember(tree, {entry.stem: found}, digests)
+    return found
+
+
 def _run_tests(machine, folder, tree, chosen, jobs):
+    """The verdicts on the tests of these lessons; of all lessons where chosen is None."""
     names = ", ".join(entry.stem for entry in chosen) if chosen else "all lessons"
     say("Building and testing %s of %s in %s" % (names, shown(tree), shown(folder)))
     build_folder.configure(machine, folder, tree)
@@ -92,7 +117,7 @@ def _print_all(chosen, by_lesson, tree):
         + ("" if done == len(chosen) else " More on one: scripts/workbook check 03"))
 
 
-def _print_lesson(entry, found, tree, folder):
+def print_lesson(entry, found, tree, folder):
     build, tests = found
     say("%s: %s" % (entry.stem, entry.title))
     if build is None or build.kind != "passed":
@@ -123,28 +148,23 @@ def _print_lesson(entry, found, tree, folder):
         say("  One test alone: %s --gtest_filter=%s" % (program, first.name))
 
 
-def _remember(folder, tree, by_lesson):
-    """For `scripts/workbook status`."""
-    path = os.path.join(folder, "last_check.json")
-    known = last_check(folder)
-    for stem, found in by_lesson.items():
-        known[stem] = {"says": _summary(found), "passed": _passed(found), "source": source_digest(tree, stem)}
-    with open(path + ".new", "w", encoding="utf-8") as file:
-        json.dump(known, file, indent=1)
-    os.replace(path + ".new", path)
+def _remember(tree, by_lesson, digests):
+    """For `next`, `progress` and `solution`; digests: {stem: that of the file before it was built}."""
+    last_checks.remember(tree, {stem: {
+        "says": _summary(found), "passed": _passed(found), "source": digests[stem],
+        "tests": [_as_object(test) for test in found[1]]} for stem, found in by_lesson.items()})
 
 
-def last_check(folder):
-    try:
-        with open(os.path.join(folder, "last_check.json"), encoding="utf-8") as file:
-            return json.load(file)
-    except (OSError, ValueError):
-        return {}
+def _as_object(test):
+    return {"name": test.name, "result": test.kind, "lines": test.lines, "place": test.place}
 
 
-def source_digest(tree, stem):
-    try:
-        with open(os.path.join(tree, stem + ".cpp"), "rb") as file:
-            return hashlib.sha256(file.read()).hexdigest()
-    except OSError:
-        return ""
+def _print_json(chosen, by_lesson, tree):
+    found = []
+    for entry in chosen:
+        build, tests = by_lesson[entry.stem]
+        errors = build.lines if build and build.kind != "passed" else []
+        found.append({"lesson": entry.stem, "title": entry.title, "passed": _passed((build, tests)),
+                      "says": _summary((build, tests)), "errors": errors,
+                      "tests": [_as_object(test) for test in tests]})
+    print(json.dumps({"tree": tree, "passed": all(one["passed"] for one in found), "lessons": found}, indent=1))

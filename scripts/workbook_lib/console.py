@@ -1,9 +1,12 @@
 """What a person sees: plain lines, colours on a terminal only, one line for an error."""
 
+import contextlib
 import os
 import sys
 
 _progress_shown = False
+_only_errors = False
+_collected = None
 
 
 class Problem(Exception):
@@ -32,20 +35,49 @@ def red(text):
 
 
 def tick():
-    return green("✓" if _is_unicode() else "ok  ")
+    return green("✓" if is_unicode() else "ok  ")
 
 
 def cross():
-    return red("✗" if _is_unicode() else "FAIL")
+    return red("✗" if is_unicode() else "FAIL")
 
 
-def _is_unicode():
+def is_unicode():
     return (sys.stdout.encoding or "").lower().startswith("utf")
 
 
+def yellow(text):
+    return "\033[33m%s\033[0m" % text if _colours() else text
+
+
+def faint(text):
+    return "\033[2m%s\033[0m" % text if _colours() else text
+
+
+def only_errors(wanted):
+    """From now on nothing is said: --json prints one object and nothing else."""
+    global _only_errors
+    _only_errors = wanted
+
+
+@contextlib.contextmanager
+def collected():
+    """`with collected() as lines:` keeps what is said, instead of showing it."""
+    global _collected
+    outer, _collected = _collected, []
+    try:
+        yield _collected
+    finally:
+        _collected = outer
+
+
 def say(text=""):
+    if _collected is not None:
+        _collected.extend(text.split("\n"))
+        return
     end_progress()
-    print(text, flush=True)
+    if not _only_errors:
+        print(text, flush=True)
 
 
 def error(message):
@@ -57,7 +89,7 @@ def error(message):
 def progress(text):
     """A line that the next one replaces; shown on a terminal only."""
     global _progress_shown
-    if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+    if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not _only_errors:
         print("\r\033[K" + text[:78], end="", file=sys.stderr, flush=True)
         _progress_shown = True
 

@@ -19,6 +19,6 @@ def run(options):
         code = build_folder.run_ctest(machine, folder, ["-j", str(options.jobs or build_folder.cores())])
     mark = cross() if code else tick()
     say("%s This graded the ANSWERS in reference/, which %s." % (mark, "do NOT all pass" if code else "all pass"))
-    say("  Your own work is in exercises/: grade it with `scripts/workbook check`, one lesson with "
+    say("  Your own work: `scripts/workbook start DIR`, then `scripts/workbook check`, one lesson with "
         "`scripts/workbook check 03`.")
     return code

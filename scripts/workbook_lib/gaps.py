@@ -1,0 +1,102 @@
+"""The gaps of the exercises: which function each is in, what is to be done there, which test shows it."""
+
+import os
+import re
+from collections import namedtuple
+
+from .console import Problem
+from .settings import read_text, source
+from .week import ROOT
+
+# line: that of todo(), from 1. sentence: what the stub asks for. about: how many lines it says that takes.
+Gap = namedtuple("Gap", "function line sentence about")
+
+TODO = re.compile(r"^\s*// TODO: (.*?)\.(?: About (\d+) lines?\.)?\s*$")
+# A definition starts in the first column; what ends in ; there is a constant or a declaration.
+FUNCTION = re.compile(r"^[A-Za-z_][\w:<>,&*\s]*?\b(\w+)\(")
+
+
+def stub(stem):
+    """The text of a lesson as it is handed out."""
+    text = read_text(source(os.path.join(ROOT, "exercises"), stem))
+    if text is None:
+        raise Problem("exercises/%s.cpp is missing in the workbook" % stem, status=1)
+    return text
+
+
+def find_gaps(text):
+    """The gaps that are still open in a text, in order: where todo() still stands."""
+    found, function, sentence = [], "", ("", None)
+    for number, line in enumerate(text.splitlines(), 1):
+        definition = FUNCTION.match(line)
+        if definition and not line.rstrip().endswith(";"):
+            function, sentence = definition[1], ("", None)
+        wanted = TODO.match(line)
+        if wanted:
+            sentence = wanted[1], int(wanted[2]) if wanted[2] else None
+        if re.search(r"\btodo\s*\(\s*\)\s*;", re.sub(r"//.*|\"[^\"]*\"", "", line)):
+            found.append(Gap(function, number, *sentence))
+            sentence = "", None
+    return found
+
+
+def all_gaps(stem):
+    """Every gap of the lesson, as the stub has it."""
+    return find_gaps(stub(stem))
+
+
+def open_gaps(tree, stem):
+    """The gaps that a student's file still has; None where the file is missing. A sentence that was deleted is the
+    stub's."""
+    text = read_text(source(tree, stem))
+    if text is None:
+        return None
+    sentences = {gap.function: gap for gap in all_gaps(stem)}
+    return [gap if gap.sentence or gap.function not in sentences
+            else gap._replace(sentence=sentences[gap.function].sentence, about=sentences[gap.function].about)
+            for gap in find_gaps(text)]
+
+
+def test_for(stem, function):
+    """The test that shows a function first: of those that use it, the one that needs the fewest later functions."""
+    text = read_text(os.path.join(ROOT, "tests", stem + "_test.cpp")) or ""
+    order = [gap.function for gap in all_gaps(stem)]
+    if function not in order:
+        return None
+    text = re.sub(r"//.*|\"[^\"\n]*\"", "", text)
+    # Each test with its body, and what stands between tests: helpers, by name.
+    parts = re.split(r"^TEST\(\s*(\w+)\s*,\s*(\w+)\s*\)", text, flags=re.MULTILINE)
+    helpers = _helpers(text)
+    tests = [("%s.%s" % (suite, name), body.split("\n}", 1)[0])
+             for suite, name, body in zip(parts[1::3], parts[2::3], parts[3::3]) if not name.startswith("Given")]
+    # What no test can call, because it is private to the file, is shown by the next function that tests do call.
+    for wanted in order[order.index(function):]:
+        users = []
+        for name, body in tests:
+            body = _with_helpers(body, helpers)
+            used = [other for other in order if re.search(r"\b%s\b" % other, body)]
+            if wanted in used:
+                users.append((len([other for other in used if order.index(other) > order.index(wanted)]), name))
+        if users:
+            return min(users, key=lambda user: user[0])[1]  # the first of the smallest
+    return None
+
+
+def _with_helpers(body, helpers):
+    """The body with those of the helpers it calls, and of those that they call."""
+    added = set()
+    while True:
+        calls = [name for name in helpers if name not in added and re.search(r"\b%s\(" % name, body)]
+        if not calls:
+            return body
+        added.update(calls)
+        body += "".join(helpers[name] for name in calls)
+
+
+def _helpers(text):
+    """The functions of a test file, by name, each with its body."""
+    found = {}
+    for match in re.finditer(r"^(?:[A-Za-z_][^\n;=]*?\b(\w+)\([^;{]*\)[^;{]*\{)", text, re.MULTILINE):
+        if match[1] != "TEST":
+            found[match[1]] = text[match.end():].split("\n}", 1)[0]
+    return found

@@ -1,0 +1,70 @@
+"""`scripts/workbook reset`: a lesson back to its stub; what was written is kept."""
+
+import os
+import subprocess
+import tempfile
+import time
+
+from . import gaps, settings
+from .console import Problem, say
+from .settings import place, read_text, source, tree_of, write_new
+from .week import ROOT, find_lesson
+
+
+def run(options):
+    tree = tree_of(options.impl)
+    stem = find_lesson(options.lesson).stem
+    path = source(tree, stem)
+    if tree == os.path.join(ROOT, "reference"):
+        raise Problem("reference/ holds the answers: there is no stub to go back to")
+    stub = _stub(tree, stem)
+    mine = read_text(path)
+    if mine == stub:
+        say("%s is the stub already." % place(path))
+        return 0
+    try:
+        if mine is not None:
+            say("What you wrote is kept in %s" % place(_keep(stem, mine)))
+        handle, new = tempfile.mkstemp(dir=tree, prefix=".%s." % stem)
+        with open(handle, "w", encoding="utf-8", newline="") as file:
+            file.write(stub)
+        if mine is not None:
+            os.chmod(new, os.stat(path).st_mode & 0o777)
+        else:
+            os.chmod(new, 0o644)
+        os.replace(new, path)
+    except OSError as failure:
+        raise Problem("%s cannot be written: %s" % (failure.filename or path, failure.strerror), status=1)
+    say("%s is the stub again." % place(path))
+    return 0
+
+
+def _keep(stem, text):
+    """Writes a backup under a name that is not taken, and returns its path."""
+    folder = os.path.join(settings.FOLDER, "backups")
+    os.makedirs(folder, exist_ok=True)
+    base = os.path.join(folder, "%s.%s" % (stem, time.strftime("%Y-%m-%d_%H%M%S")))
+    number = 1
+    while True:
+        path = base + (".cpp" if number == 1 else "-%d.cpp" % number)
+        try:
+            write_new(path, text)
+            return path
+        except FileExistsError:
+            number += 1
+
+
+def _stub(tree, stem):
+    """The stub; that of git's last commit when the student works in exercises/ itself."""
+    if tree != os.path.join(ROOT, "exercises"):
+        return gaps.stub(stem)
+    try:
+        done = subprocess.run(["git", "-C", ROOT, "show", "HEAD:./exercises/%s.cpp" % stem], stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, encoding="utf-8")
+        text = done.stdout if done.returncode == 0 else ""
+    except OSError:
+        text = ""
+    if not gaps.find_gaps(text):
+        raise Problem("exercises/ holds the only copy of the stubs, and git has no unwritten one of %s. Work in a "
+                      "folder of your own: scripts/workbook start DIR" % stem, status=1)
+    return text
