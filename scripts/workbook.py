@@ -8,7 +8,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 sys.dont_write_bytecode = True
 
-from workbook_lib import bench, check, clean, console, status, suite, week  # noqa: E402
+from workbook_lib import bench, check, clean, console, mistakes, status, suite, week  # noqa: E402
 from workbook_lib.console import Problem  # noqa: E402
 
 HELP = """\
@@ -18,6 +18,7 @@ usage: scripts/workbook VERB [...]
   status                         the week's table, with what the last check found
   test                           prove the answers: run the whole suite on reference/
   bench [--quick]                measure naive against tiled attention: tables and plots in results/
+  mistakes [LESSON]              prove the tests: every known mistake must fail, and be named
   clean                          remove build folders and what an in-source build leaves behind
 
 The first run installs what is missing and says so. More on a verb: scripts/workbook VERB --help
@@ -45,7 +46,7 @@ def parsers():
 
     def verb(name, function, description):
         parser = Parser(prog="scripts/workbook " + name, description=description, allow_abbrev=False)
-        parser.set_defaults(function=function, builds=name in ("test", "check", "bench"))
+        parser.set_defaults(function=function, builds=name in ("test", "check", "bench", "mistakes"))
         verbs[name] = parser
         return parser
 
@@ -61,6 +62,10 @@ def parsers():
                                        "scripts/attention_bench.py; its own --help lists them.")
     measure.add_argument("--quick", action="store_true", help="fewer sizes and samples, under a minute")
     measure.add_argument("--impl", default="reference", metavar="TREE", help=impl)
+    bank = verb("mistakes", mistakes.run, "Runs the suite against every known mistake in tests/mistakes. Exit status 1: "
+                                          "one survives, one is not named as itself, or a test kills none.")
+    bank.add_argument("lesson", nargs="?", metavar="LESSON", help="its number, its name or a part of the name")
+    bank.add_argument("--json", metavar="FILE", help="also write all of it to FILE")
     verb("clean", clean.run, "Removes build folders and what an in-source build leaves behind; nothing git tracks.")
     verb("status", status.run, "The week's lessons, tiers and hours, with what the last check found.")
     return verbs
