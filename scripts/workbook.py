@@ -8,7 +8,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 sys.dont_write_bytecode = True
 
-from workbook_lib import bench, check, clean, console, mistakes, status, suite, week  # noqa: E402
+from workbook_lib import bench, check, clean, console, language, mistakes, status, suite, week  # noqa: E402
 from workbook_lib.console import Problem  # noqa: E402
 
 HELP = """\
@@ -21,7 +21,7 @@ usage: scripts/workbook VERB [...]
   mistakes [LESSON]              prove the tests: every known mistake must fail, and be named
   clean                          remove build folders and what an in-source build leaves behind
 
-The first run installs what is missing and says so. More on a verb: scripts/workbook VERB --help
+Every verb takes --lang en or ru; without it the locale decides. The first run installs what is missing and says so. More on a verb: scripts/workbook VERB --help
 """
 
 
@@ -75,6 +75,7 @@ def main(arguments):
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(HELP, end="")
         return 0
+    arguments = language.choose(arguments)
     verbs = parsers()
     if arguments[0] not in verbs:
         raise Problem("%r is no verb of scripts/workbook: choose %s" % (arguments[0], ", ".join(sorted(verbs))))

@@ -6,7 +6,7 @@ import os
 import re
 import time
 
-from . import build_folder, setup_machine, verdicts
+from . import build_folder, diagnosis, setup_machine, verdicts
 from .console import Problem, cross, end_progress, progress, say, tick
 from .week import find_lesson, find_tree, lessons, shown
 
@@ -21,6 +21,8 @@ def run(options):
         by_lesson = {entry.stem: _of_lesson(results, entry.stem) for entry in chosen}
         _remember(folder, tree, by_lesson)
     if options.lesson is not None:
+        build, tests = by_lesson[chosen[0].stem]
+        by_lesson[chosen[0].stem] = build, diagnosis.explain(machine, chosen[0].stem, tests)
         _print_lesson(chosen[0], by_lesson[chosen[0].stem], tree, folder)
     else:
         _print_all(chosen, by_lesson, tree)

@@ -3,6 +3,8 @@
 import os
 import sys
 
+from . import language
+
 _progress_shown = False
 
 
@@ -45,7 +47,7 @@ def _is_unicode():
 
 def say(text=""):
     end_progress()
-    print(text, flush=True)
+    print(language.translate(text), flush=True)
 
 
 def error(message):

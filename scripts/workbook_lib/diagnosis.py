@@ -7,7 +7,7 @@ import shutil
 import sys
 import time
 
-from . import build_folder, fingerprints, mistakes_bank, mistakes_run
+from . import build_folder, fingerprints, language, mistakes_bank, mistakes_run
 from .console import Problem, end_progress, progress, say
 from .setup_machine import BUILD
 from .week import ROOT
@@ -15,17 +15,28 @@ from .week import ROOT
 # The record, a file a lesson; a release without answers ships it in SHIPPED.
 FOLDER = os.path.join(BUILD, "mistakes")
 SHIPPED = os.path.join(ROOT, "tests", "mistakes", "recorded")
+MOST_NAMED = 3  # of mistakes with the same results
+MOST_LINES = 12  # on a test
 
 
-def of_tests(machine, stem, tests):
-    """{test: [mistakes]} for verdicts on a lesson's tests; empty where nothing is wrong or nothing known matches."""
+def explain(machine, stem, tests):
+    """The verdicts on a lesson's tests; those that a known mistake explains begin with its sentence."""
     answer = {test.name: fingerprints.failures_of(test.output) if test.kind == "failed" else test.kind
               for test in tests}
     if not any(isinstance(said, list) for said in answer.values()):
-        return {}
+        return tests
     bank = _record(machine, stem)
     by_id = {entry["id"]: entry for entry in bank}
-    return {test: [by_id[name] for name in ids] for test, ids in fingerprints.diagnose(answer, bank).items()}
+    named = fingerprints.diagnose(answer, bank)
+    explained, said_before = [], set()
+    for test in tests:
+        lines = []
+        for name in named.get(test.name, [])[:MOST_NAMED]:
+            sentence = "" if name in said_before else ": " + by_id[name]["says_ru" if language.russian() else "says"]
+            lines.append("%s mistake %s%s" % ("or, with the same results," if lines else "this equals", name, sentence))
+            said_before.add(name)
+        explained.append(test._replace(lines=(lines + test.lines)[:MOST_LINES]))
+    return explained
 
 
 def write(stem, tests, bank):

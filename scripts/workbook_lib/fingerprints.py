@@ -31,6 +31,8 @@ def failures_of(output):
     for start, end in zip(starts[:FIRST], starts[1:FIRST + 1] + [None] * FIRST):
         message, _, trace = body[start.end():end.start() if end else len(body)].partition("Google Test trace:")
         trace = re.sub(r"^[^\n]*?:(\d+): ", r"\1: ", trace.strip(), flags=re.MULTILINE)
+        # Which elements are wrong moves with those at the tolerance, too.
+        message = re.sub(r"^.*all of them lie in .*$", "", message, flags=re.MULTILINE)
         # A count is kept as text with a ~ before it.
         message = COUNT.sub(r" \2", message) + "".join(" ~" + match[1] for match in COUNT.finditer(message))
         numbers = ["~" + number if message[place - 1] == "~" else number
