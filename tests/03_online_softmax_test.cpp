@@ -149,7 +149,7 @@ TEST(OnlineSoftmax, MatchesDirectComputation) {
     SCOPED_TRACE(c.name);
     const oracle::Row truth = oracle::softmax_row(c.scores, c.values);
     EXPECT_TRUE(all_close(online_softmax_weighted_sum(c.scores, c.values, 4), truth.out, tolerance(c, truth)))
-        << "result" << derivation(truth.score_magnitude, std::ssize(c.scores), 0, truth.value_magnitude)
+        << "result" << oracle::derivation(truth.score_magnitude, std::ssize(c.scores), 0, truth.value_magnitude)
         << (testing::Test::HasFailure() ? "" : first_off_trace(c.scores, c.values, 4));
   }
 }

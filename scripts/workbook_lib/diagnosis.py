@@ -33,7 +33,8 @@ def explain(machine, stem, tests):
         lines = []
         for name in named.get(test.name, [])[:MOST_NAMED]:
             sentence = "" if name in said_before else ": " + by_id[name]["says_ru" if language.russian() else "says"]
-            lines.append("%s mistake %s%s" % ("or, with the same results," if lines else "this equals", name, sentence))
+            front = "or, with the same results, mistake %s%s" if lines else "this equals mistake %s%s"
+            lines.append(front % (name, sentence))
             said_before.add(name)
         explained.append(test._replace(lines=(lines + test.lines)[:MOST_LINES]))
     return explained

@@ -121,10 +121,14 @@ def _misnamed(name, entry, failed, tests, bank):
 def _compiled_otherwise(machine, folder, sample, matrix):
     """A student's compiler need not be the one that the record was made with."""
     ways = [(machine["compiler"], ("-O3",))] + [("clang++", ("-O2",))] * bool(shutil.which("clang++"))
-    problems = []
+    problems, compilers = [], {}
     for number, (stem, mistake) in enumerate(sample):
         command, flags = ways[number % len(ways)]
-        compiler = mistakes_run.Compiler(command, stem, os.path.join(diagnosis.FOLDER, "otherwise"), flags)
+        progress("compiled otherwise: %s" % mistake.id)
+        if (stem, command) not in compilers:
+            scratch = os.path.join(diagnosis.FOLDER, "otherwise", stem + "_" + os.path.basename(command))
+            compilers[stem, command] = mistakes_run.Compiler(command, stem, scratch, flags)
+        compiler = compilers[stem, command]
         text = mistakes_bank.apply(mistake, mistakes_run.reference_text(stem))
         program = os.path.join(folder, "bin", stem + "_test")
         said = mistakes_run.observe(program, compiler.library(mistake.id, text))
@@ -133,7 +137,7 @@ def _compiled_otherwise(machine, folder, sample, matrix):
         entry = next(entry for entry in bank if entry["id"] == mistake.id)
         name = "%s %s, compiled with %s %s," % (mistake.id, mistake.slug, os.path.basename(command), " ".join(flags))
         problems += _misnamed(name, entry, failed, matrix[stem]["tests"], bank)
-        shutil.rmtree(compiler.scratch)
+    shutil.rmtree(os.path.join(diagnosis.FOLDER, "otherwise"), ignore_errors=True)
     say("%d of them compiled otherwise (%s): %s" % (
         len(sample), ", ".join("%s %s" % (os.path.basename(c), " ".join(f)) for c, f in ways),
         "each is named as before" if not problems else "%d problems" % len(problems)))

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <set>
+#include <sstream>
 #include <string>
 #include <tuple>
 
