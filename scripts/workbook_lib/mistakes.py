@@ -18,6 +18,8 @@ OTHERWISE = 12
 def run(options):
     if not sys.platform.startswith("linux"):
         raise Problem("mistakes runs on Linux: it puts wrong libraries before the right ones (LD_LIBRARY_PATH)")
+    if options.json and not os.path.isdir(os.path.dirname(os.path.abspath(options.json))):
+        raise Problem("--json %r: its folder does not exist" % options.json)
     chosen = [find_lesson(options.lesson)] if options.lesson is not None else lessons()
     banks = {entry.stem: mistakes_bank.read_bank(entry.stem) for entry in chosen}
     for stem, mistakes in banks.items():
