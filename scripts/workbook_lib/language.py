@@ -85,7 +85,8 @@ def translate(text):
     """A line to print: its sentence in the chosen language. Marks, indentation and a place in front of it stay."""
     if not russian():
         return text
-    front, sentence = re.match(r"(\W*(?:\x1b\[\d+m\W*)*(?:ok +|FAIL)?\s*(?:[\w./-]+:\d+: )?)(.*)", text, re.DOTALL).groups()
+    mark, place = r"\W*(?:\x1b\[\d+m\W*)*(?:ok +|FAIL)?\s*", r"(?:[\w./-]+:\d+: )?"
+    front, sentence = re.match("(%s%s)(.*)" % (mark, place), text, re.DOTALL).groups()
     for english, in_russian in SENTENCES:
         match = _pattern(english).match(sentence)
         if match:

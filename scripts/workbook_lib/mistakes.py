@@ -80,7 +80,8 @@ def _print_lesson(stem, tests, bank):
         alone = sum(len(entry["tests"]) == 1 for entry in kills)
         say("  %s %-58s kills %2d%s" % (letters[test], test, len(kills), ", %d alone" % alone if alone else ""))
         if not kills and not test.split(".")[1].startswith("Given"):
-            problems.append("%s: %s kills no mistake: remove it, or add the mistake that it is there for" % (stem, test))
+            problems.append("%s: %s kills no mistake: remove it, or add the mistake that it is there for"
+                            % (stem, test))
     for entry in bank:
         row = "".join(_mark(entry["tests"].get(test)) for test in tests)
         say("  %s %-36s %s" % (entry["id"], entry["slug"], row))
@@ -111,7 +112,8 @@ def _misnamed(name, entry, failed, tests, bank):
     if seen:
         problems.append("%s is also taken for %s: if they give the same results, say `@ twin:` in both"
                         % (name, ", ".join(seen)))
-    unnamed = [test for test, said in failed.items() if isinstance(said, list) and entry["id"] not in named.get(test, [])]
+    unnamed = [test for test, said in failed.items()
+               if isinstance(said, list) and entry["id"] not in named.get(test, [])]
     if unnamed:
         problems.append("%s is not recognised in %s" % (name, ", ".join(unnamed)))
     never = sorted(set(entry["twins"]) - {other for ids in named.values() for other in ids})

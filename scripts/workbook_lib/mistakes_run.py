@@ -21,7 +21,8 @@ def build_tests(machine, folder, stems):
     build_folder.configure(machine, folder, REFERENCE)
     command = [machine["cmake"], "--build", folder, "--parallel", str(build_folder.cores()), "--target"]
     lines = []
-    code = processes.stream(command + [stem + "_test" for stem in stems], lambda line: (lines.append(line), progress(line)))
+    targets = [stem + "_test" for stem in stems]
+    code = processes.stream(command + targets, lambda line: (lines.append(line), progress(line)))
     end_progress()
     if code != 0:
         raise Problem("the tests do not build:\n%s" % "\n".join(lines[-20:]), status=1)

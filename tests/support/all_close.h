@@ -7,6 +7,7 @@
 #include <cmath>
 #include <initializer_list>
 #include <span>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,7 @@ inline bool is_close(double actual, double expected, double tolerance) {
 }
 
 // Where the wrong elements lie, if not everywhere: for each dimension that they share one place in, or fill from some
-// place to the end, "head 1, rows from 15 on". Such a pattern is often half of the diagnosis.
+// place to the end, "head 1, from row 15 on". Such a pattern is often half of the diagnosis.
 inline std::string pattern(const std::vector<std::size_t>& wrong, const std::vector<Dim>& dims) {
   std::string text;
   std::size_t stride = 1;
@@ -46,9 +47,8 @@ inline std::string pattern(const std::vector<std::size_t>& wrong, const std::vec
     const auto first = static_cast<std::size_t>(std::find(seen.begin(), seen.end(), true) - seen.begin());
     const auto places = static_cast<std::size_t>(std::count(seen.begin(), seen.end(), true));
     if (places == size || (places > 1 && first + places != size)) continue;
-    std::string part = dims[d].name + (places == 1 ? " " + std::to_string(first) : "s from " + std::to_string(first));
-    part += places == 1 ? "" : " on";
-    text = part + (text.empty() ? "" : ", ") + text;
+    const std::string place = std::string(dims[d].name) + " " + std::to_string(first);
+    text = (places == 1 ? place : "from " + place + " on") + (text.empty() ? "" : ", ") + text;
   }
   return text;
 }
@@ -70,15 +70,17 @@ testing::AssertionResult all_close(const Actual& actual, const Expected& expecte
     if (error > worst_error) worst_error = error, worst = i;
   }
   if (wrong.empty()) return testing::AssertionSuccess();
-  auto failure = testing::AssertionFailure()
-                 << wrong.size() << " of " << actual.size() << " elements are wrong, the worst at "
-                 << index_name(worst, dims) << ": " << static_cast<double>(actual[worst]) << ", expected "
-                 << static_cast<double>(expected[worst]) << ", tolerance " << tolerance;
-  if (nans == wrong.size()) failure << "\nall of them are NaN";
-  if (wrong.size() == actual.size()) return failure << "\nevery element is wrong";
+  std::ostringstream says;
+  says.precision(7);
+  says << wrong.size() << " of " << actual.size() << " elements are wrong, the worst at " << index_name(worst, dims)
+       << ": " << static_cast<double>(actual[worst]) << ", expected " << static_cast<double>(expected[worst])
+       << ", tolerance " << tolerance;
   const std::string where =
       pattern(wrong, dims.empty() ? std::vector<Dim>{{"element", static_cast<std::int64_t>(actual.size())}} : dims);
-  return where.empty() ? failure : failure << "\nall of them lie in " << where;
+  if (nans == wrong.size()) says << "\nall of them are NaN";
+  if (wrong.size() == actual.size()) says << "\nevery element is wrong";
+  if (!where.empty()) says << "\nall of them lie in " << where;
+  return testing::AssertionFailure() << says.str();
 }
 
 // One number, compared by relative error; the default is what a formula in double precision reaches.
