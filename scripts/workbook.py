@@ -8,8 +8,8 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 sys.dont_write_bytecode = True
 
-from workbook_lib import bench, check, clean, console, hint, next_exercise, progress, reset  # noqa: E402
-from workbook_lib import solution, start, suite, watch, week  # noqa: E402
+from workbook_lib import bench, check, clean, console, hint, language, mistakes, next_exercise, progress  # noqa: E402
+from workbook_lib import reset, solution, start, suite, watch, week  # noqa: E402
 from workbook_lib.console import Problem  # noqa: E402
 
 HELP = """\
@@ -25,9 +25,10 @@ usage: scripts/workbook VERB [...]
   reset LESSON                   a lesson back to its stub; what you wrote is kept
   test                           prove the answers: run the whole suite on reference/
   bench [--quick]                measure naive against tiled attention: tables and plots in results/
+  mistakes [LESSON]              prove the tests: every known mistake must fail, and be named
   clean                          remove build folders and what an in-source build leaves behind
 
-The first run installs what is missing and says so. More on a verb: scripts/workbook VERB --help
+Every verb takes --lang en or ru; without it the locale decides. The first run installs what is missing and says so. More on a verb: scripts/workbook VERB --help
 """
 
 
@@ -52,7 +53,7 @@ def parsers():
 
     def verb(name, function, description):
         parser = Parser(prog="scripts/workbook " + name, description=description, allow_abbrev=False)
-        parser.set_defaults(function=function, builds=name in ("test", "check", "bench", "watch"))
+        parser.set_defaults(function=function, builds=name in ("test", "check", "bench", "watch", "mistakes"))
         verbs[name] = parser
         return parser
 
@@ -79,6 +80,10 @@ def parsers():
                                        "scripts/attention_bench.py; its own --help lists them.")
     measure.add_argument("--quick", action="store_true", help="fewer sizes and samples, under a minute")
     measure.add_argument("--impl", default="reference", metavar="TREE", help=impl)
+    bank = verb("mistakes", mistakes.run, "Runs the suite against every known mistake in tests/mistakes. Exit status 1: "
+                                          "one survives, one is not named as itself, or a test kills none.")
+    bank.add_argument("lesson", nargs="?", metavar="LESSON", help="its number, its name or a part of the name")
+    bank.add_argument("--json", metavar="FILE", help="also write all of it to FILE")
     verb("clean", clean.run, "Removes build folders and what an in-source build leaves behind; nothing git tracks.")
     begin = verb("start", start.run, "Copies the exercises to a new or empty folder and remembers it: check, next, "
                                      "watch and the others work on it, and no update of the workbook touches it.")
@@ -108,6 +113,7 @@ def main(arguments):
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(HELP, end="")
         return 0
+    arguments = language.choose(arguments)
     verbs = parsers()
     if arguments[0] not in verbs:
         raise Problem("%r is no verb of scripts/workbook: choose %s" % (arguments[0], ", ".join(sorted(verbs))))

@@ -8,6 +8,7 @@
 #include "support/data.h"
 #include "support/oracle.h"
 #include "support/output.h"
+#include "support/trace.h"
 
 namespace nanolm {
 namespace {
@@ -147,7 +148,9 @@ TEST(OnlineSoftmax, MatchesDirectComputation) {
   for (const Case& c : cases()) {
     SCOPED_TRACE(c.name);
     const oracle::Row truth = oracle::softmax_row(c.scores, c.values);
-    EXPECT_TRUE(all_close(online_softmax_weighted_sum(c.scores, c.values, 4), truth.out, tolerance(c, truth)));
+    EXPECT_TRUE(all_close(online_softmax_weighted_sum(c.scores, c.values, 4), truth.out, tolerance(c, truth)))
+        << "result" << oracle::derivation(truth.score_magnitude, std::ssize(c.scores), 0, truth.value_magnitude)
+        << (testing::Test::HasFailure() ? "" : first_off_trace(c.scores, c.values, 4));
   }
 }
 

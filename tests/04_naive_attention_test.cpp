@@ -33,8 +33,8 @@ void expect_matches_oracle(const AttentionShape& s) {
     SCOPED_TRACE(name(s) + ", " + name(regime));
     const AttentionData data = attention_data(s, regime);
     const oracle::Forward truth = oracle::forward(s, data.Q, data.K, data.V);
-    EXPECT_TRUE(
-        all_close(run(s, data), truth.O, output_tolerance(s, truth), rows_and_columns(s, "column", s.head_dim)));
+    EXPECT_TRUE(all_close(run(s, data), truth.O, output_tolerance(s, truth), rows_and_columns(s, "column", s.head_dim)))
+        << "O" << derivation(s, truth, true);
   }
 }
 

@@ -9,6 +9,7 @@
 #include "support/oracle.h"
 #include "support/output.h"
 #include "support/scratch.h"
+#include "support/trace.h"
 
 namespace nanolm {
 namespace {
@@ -39,8 +40,9 @@ void expect_matches_oracle(const AttentionShape& s, const Tiling& tiling) {
     const std::vector<Dim> rows{{"batch", s.batch}, {"head", s.q_heads}, {"row", s.seqlen_q}};
     std::vector<Dim> elements = rows;
     elements.push_back({"column", s.head_dim});
-    EXPECT_TRUE(all_close(r.O, truth.O, output_tolerance(s, truth), elements)) << "O";
-    EXPECT_TRUE(all_close(r.lse, truth.lse, lse_tolerance(s, truth), rows)) << "lse";
+    EXPECT_TRUE(all_close(r.O, truth.O, output_tolerance(s, truth), elements))
+        << "O" << derivation(s, truth, true) << (testing::Test::HasFailure() ? "" : first_off_trace(s, tiling, data));
+    EXPECT_TRUE(all_close(r.lse, truth.lse, lse_tolerance(s, truth), rows)) << "lse" << derivation(s, truth, false);
     EXPECT_TRUE(r.O.canaries_intact() && r.lse.canaries_intact());
   }
 }

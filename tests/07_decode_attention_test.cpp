@@ -24,6 +24,10 @@ const AttentionShape kShapes[] = {{2, 4, 2, 1, 101, 20, 0.22f, true}, {1, 6, 2, 
                                   {3, 8, 1, 2, 31, 128, 0.09f, true}, {1, 2, 2, 3, 0, 5, 0.45f, false},
                                   {2, 2, 1, 7, 4, 6, 0.41f, true}};
 
+std::vector<Dim> dims(const AttentionShape& s) {
+  return {{"batch", s.batch}, {"head", s.q_heads}, {"row", s.seqlen_q}, {"column", s.head_dim}};
+}
+
 struct Result {
   explicit Result(const AttentionShape& s) : O(q_size(s)), lse(lse_size(s)) {}
   Output O, lse;
@@ -126,7 +130,8 @@ TEST(DecodeAttention, PartIsAttentionOverItsKeysAlone) {
               O[row * dim + h] += P[j] / sum * static_cast<double>(d.V[(head * keys_k + j) * dim + h]);
         }
         const Result r = part(s, keys, d);
-        EXPECT_TRUE(all_close(r.O, O, oracle::output_tolerance(s, truth)));
+        EXPECT_TRUE(all_close(r.O, O, oracle::output_tolerance(s, truth), dims(s)))
+            << "O" << derivation(s, truth, true);
         EXPECT_TRUE(all_close(r.lse, lse, oracle::lse_tolerance(s, truth)));
       }
 }
@@ -209,7 +214,8 @@ TEST(DecodeAttention, NumberOfSplitsDoesNotMatter) {
       for (const std::int64_t splits : {1, 2, 3, 7, 64, 300}) {
         SCOPED_TRACE(name(s) + ", " + name(scores) + ", " + std::to_string(splits) + " parts");
         const Result r = decode(s, splits, d);
-        EXPECT_TRUE(all_close(r.O, truth.O, oracle::output_tolerance(s, truth)));
+        EXPECT_TRUE(all_close(r.O, truth.O, oracle::output_tolerance(s, truth), dims(s)))
+            << "O" << derivation(s, truth, true);
         EXPECT_TRUE(all_close(r.lse, truth.lse, oracle::lse_tolerance(s, truth)));
       }
     }

@@ -5,7 +5,7 @@ import os
 import re
 import time
 
-from . import build_folder, console, last_checks, setup_machine, verdicts
+from . import build_folder, console, diagnosis, last_checks, setup_machine, verdicts
 from .console import Problem, cross, end_progress, progress, say, tick
 from .settings import tree_of
 from .week import find_lesson, lessons, shown
@@ -46,7 +46,8 @@ def check_one(machine, folder, tree, entry, jobs=None):
     digests = {entry.stem: last_checks.source_digest(tree, entry.stem)}
     with build_folder.held(folder):
         results = _run_tests(machine, folder, tree, [entry], jobs)
-    found = _of_lesson(results, entry.stem)
+    build, tests = _of_lesson(results, entry.stem)
+    found = build, diagnosis.explain(machine, entry.stem, tests)  # outside the lock: it may build the same folder
     _remember(tree, {entry.stem: found}, digests)
     return found
 

@@ -4,6 +4,8 @@ import contextlib
 import os
 import sys
 
+from . import language
+
 _progress_shown = False
 _only_errors = False
 _collected = None
@@ -77,7 +79,7 @@ def say(text=""):
         return
     end_progress()
     if not _only_errors:
-        print(text, flush=True)
+        print(language.translate(text), flush=True)
 
 
 def error(message):

@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <initializer_list>
 #include <span>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -32,25 +34,53 @@ inline bool is_close(double actual, double expected, double tolerance) {
   return actual == expected || std::abs(actual - expected) <= tolerance;
 }
 
+// Where the wrong elements lie, if not everywhere: for each dimension that they share one place in, or fill from some
+// place to the end, "head 1, from row 15 on". Such a pattern is often half of the diagnosis.
+inline std::string pattern(const std::vector<std::size_t>& wrong, const std::vector<Dim>& dims) {
+  std::string text;
+  std::size_t stride = 1;
+  for (std::size_t d = dims.size(); d-- > 0;) {
+    const auto size = static_cast<std::size_t>(dims[d].size);
+    std::vector<bool> seen(size);
+    for (const std::size_t flat : wrong) seen[flat / stride % size] = true;
+    stride *= size;
+    const auto first = static_cast<std::size_t>(std::find(seen.begin(), seen.end(), true) - seen.begin());
+    const auto places = static_cast<std::size_t>(std::count(seen.begin(), seen.end(), true));
+    if (places == size || (places > 1 && first + places != size)) continue;
+    const std::string place = std::string(dims[d].name) + " " + std::to_string(first);
+    text = (places == 1 ? place : "from " + place + " on") + (text.empty() ? "" : ", ") + text;
+  }
+  return text;
+}
+
 template <class Actual, class Expected>
 testing::AssertionResult all_close(const Actual& actual, const Expected& expected, double tolerance,
                                    const std::vector<Dim>& dims = {}) {
   if (actual.size() != expected.size())
     return testing::AssertionFailure() << actual.size() << " elements, expected " << expected.size();
-  std::size_t wrong = 0, worst = 0;
+  std::vector<std::size_t> wrong;
+  std::size_t worst = 0, nans = 0;
   double worst_error = -1;
   for (std::size_t i = 0; i < actual.size(); ++i) {
     const double a = static_cast<double>(actual[i]), e = static_cast<double>(expected[i]);
     if (is_close(a, e, tolerance)) continue;
-    ++wrong;
+    wrong.push_back(i);
+    nans += std::isnan(a);
     const double error = std::isnan(a) ? HUGE_VAL : std::abs(a - e);
     if (error > worst_error) worst_error = error, worst = i;
   }
-  if (wrong == 0) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << wrong << " of " << actual.size() << " elements are wrong, the worst at "
-                                     << index_name(worst, dims) << ": " << static_cast<double>(actual[worst])
-                                     << ", expected " << static_cast<double>(expected[worst]) << ", tolerance "
-                                     << tolerance;
+  if (wrong.empty()) return testing::AssertionSuccess();
+  std::ostringstream says;
+  says.precision(7);
+  says << wrong.size() << " of " << actual.size() << " elements are wrong, the worst at " << index_name(worst, dims)
+       << ": " << static_cast<double>(actual[worst]) << ", expected " << static_cast<double>(expected[worst])
+       << ", tolerance " << tolerance;
+  const std::string where =
+      pattern(wrong, dims.empty() ? std::vector<Dim>{{"element", static_cast<std::int64_t>(actual.size())}} : dims);
+  if (nans == wrong.size()) says << "\nall of them are NaN";
+  if (wrong.size() == actual.size()) says << "\nevery element is wrong";
+  if (!where.empty()) says << "\nall of them lie in " << where;
+  return testing::AssertionFailure() << says.str();
 }
 
 // One number, compared by relative error; the default is what a formula in double precision reaches.

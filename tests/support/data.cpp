@@ -6,11 +6,16 @@
 namespace nanolm {
 
 std::mt19937& rng() {
-  static std::mt19937 generator([] {
+  static std::mt19937 generator = [] {
     const char* seed = std::getenv("NANOLM_SEED");
-    return seed ? static_cast<std::uint32_t>(std::strtoul(seed, nullptr, 10)) : 13u;
-  }());
+    return std::mt19937(seed ? static_cast<std::uint32_t>(std::strtoul(seed, nullptr, 10)) : 13u);
+  }();
   return generator;
+}
+
+void reseed() {
+  static const std::mt19937 first = rng();
+  rng() = first;
 }
 
 std::vector<float> normal(std::int64_t size, float deviation) {

@@ -11,6 +11,7 @@ namespace nanolm {
 
 // Seeded by the environment variable NANOLM_SEED (default 13), so that a failure can be repeated.
 std::mt19937& rng();
+void reseed();  // back to the first number; tests/support/fresh_data.cpp does it before each test
 std::vector<float> normal(std::int64_t size, float deviation = 1.0f);
 
 enum class Scores {

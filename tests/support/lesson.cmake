@@ -16,11 +16,13 @@ ProcessorCount(cores)
 
 add_library(nanolm_test_support STATIC tests/support/oracle.cpp tests/support/data.cpp)
 add_library(nanolm_scratch STATIC tests/support/scratch.cpp)
-foreach(library nanolm_test_support nanolm_scratch)
+add_library(nanolm_fresh_data OBJECT tests/support/fresh_data.cpp)
+foreach(library nanolm_test_support nanolm_scratch nanolm_fresh_data)
   target_include_directories(${library} PUBLIC include tests)
   target_compile_options(${library} PRIVATE ${own_warnings})
   set_target_properties(${library} PROPERTIES EXCLUDE_FROM_ALL ON)
 endforeach()
+target_link_libraries(nanolm_fresh_data PRIVATE GTest::gtest)
 target_link_libraries(nanolm_test_support PUBLIC GTest::gtest nanolm_scratch ${CMAKE_DL_LIBS})
 
 function(add_lesson lesson)
@@ -46,7 +48,7 @@ function(add_lesson lesson)
   endif()
 
   add_executable(${lesson}_test EXCLUDE_FROM_ALL "${test_source}")
-  target_link_libraries(${lesson}_test PRIVATE ${lesson} nanolm_test_support GTest::gtest_main)
+  target_link_libraries(${lesson}_test PRIVATE ${lesson} nanolm_test_support nanolm_fresh_data GTest::gtest_main)
   # A test needs no speed, and with sanitizers its optimisation takes three times as long as the rest.
   target_compile_options(${lesson}_test PRIVATE ${own_warnings} $<IF:$<BOOL:${NANOLM_SANITIZE}>,-O0,-O1>)
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <sstream>
 
 namespace nanolm::oracle {
 
@@ -123,6 +124,18 @@ double output_tolerance(const AttentionShape& s, const Forward& truth) {
 }
 double lse_tolerance(const AttentionShape& s, const Forward& truth) {
   return softmax_tolerance(truth.score_magnitude, s.seqlen_k, s.head_dim);
+}
+
+std::string derivation(double score_magnitude, std::int64_t n, std::int64_t head_dim, double factor) {
+  std::ostringstream text;
+  text.precision(3);
+  text << "; tolerance = 2^-23 ((4 + sqrt(" << head_dim << ")) " << score_magnitude << " + 2 sqrt(" << n << ") + 8)";
+  if (factor != 1) text << " " << factor;
+  text << ", derived in tests/support/oracle.h";
+  return text.str();
+}
+std::string derivation(const AttentionShape& s, const Forward& truth, bool of_output) {
+  return derivation(truth.score_magnitude, s.seqlen_k, s.head_dim, of_output ? truth.value_magnitude : 1);
 }
 
 double gradient_tolerance(const AttentionShape& s, const Backward& truth) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "nanolm/attention_shape.h"
@@ -34,6 +35,9 @@ Backward backward(const AttentionShape& shape, std::span<const float> Q, std::sp
 double softmax_tolerance(double score_magnitude, std::int64_t n, std::int64_t head_dim = 0);
 double output_tolerance(const AttentionShape& shape, const Forward& truth);
 double lse_tolerance(const AttentionShape& shape, const Forward& truth);
+// The same with its numbers, for a failure's message: "; tolerance = 2^-23 ((4 + sqrt(20)) 3.2 + 2 sqrt(33) + 8) 2.9".
+std::string derivation(double score_magnitude, std::int64_t n, std::int64_t head_dim, double factor);
+std::string derivation(const AttentionShape& shape, const Forward& truth, bool of_output);
 
 // Largest error that an fp32 kernel may show in a gradient, times its magnitude: a term is P times a factor, so it has
 // the relative error of P, and the n of softmax_tolerance counts the terms of the longest sum that is behind it.

@@ -1,0 +1,131 @@
+"""The bank of mistakes: its reader, its edits, what counts as the same wrong answer, and the Russian sentences.
+
+That each mistake is found and named is proved by `scripts/workbook mistakes`, which takes minutes.
+"""
+
+import os
+import re
+import sys
+import unittest
+
+import workbook
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(workbook.ROOT / "scripts"))
+from workbook_lib import fingerprints, language, mistakes_bank  # noqa: E402
+from workbook_lib.console import Problem  # noqa: E402
+
+HEAD = "# M03-01 one: A sentence.\nru: Предложение.\n"
+STEM = workbook.LESSON
+
+
+class Reader(unittest.TestCase):
+    def read(self, text):
+        path = workbook.WORK / (STEM + ".edits")
+        path.write_text(text, encoding="utf-8")
+        return mistakes_bank.read_bank(STEM, str(workbook.WORK))
+
+    def refused(self, says, text):
+        with self.subTest(text), self.assertRaises(Problem) as caught:
+            for mistake in self.read(text):
+                mistakes_bank.apply(mistake, "a\nb\nb\nc\n")
+        self.assertIn(says, str(caught.exception))
+        self.assertRegex(str(caught.exception), r"\A\S+edits:\d+: .*\Z")
+
+    def test_edits_are_applied_in_their_places(self):
+        mistakes = self.read(HEAD + "-a\n+x\n+y\n-c\n\n# M03-02 two: Another.\nru: Другая.\n-a\n\n-c\n+\n")
+        texts = [mistakes_bank.apply(mistake, "a\nb\nb\nc\n") for mistake in mistakes]
+        self.assertEqual(texts, ["x\ny\nb\nb\n", "b\nb\n\n"])
+
+    def test_a_bad_format_is_refused_in_one_line(self):
+        self.refused("edits:1: a mistake begins with", "# 03-01 one: A sentence.\n-a\n")
+        self.refused("a mistake begins with", "# M03-01 one: no full stop\n-a\n")
+        self.refused("no mistake of lesson 03", "# M04-01 one: A sentence.\n")
+        self.refused("edits:1: a line before the first", "-a\n" + HEAD)
+        self.refused("edits:3: a line begins with", HEAD + "a\n")
+        self.refused("a + line without", HEAD + "+a\n")
+        self.refused("only `@ twin", HEAD + "@ sibling: M03-02\n-a\n")
+        self.refused("has no edit", HEAD)
+        self.refused("no sentence in Russian", "# M03-01 one: A sentence.\n-a\n")
+        self.refused("was there before", HEAD + "-a\n" + HEAD + "-b\n")
+        self.refused("does not name it", HEAD + "@ twin: M03-02\n-a\n")
+
+    def test_an_edit_stands_exactly_once(self):
+        self.refused("the edit of 'd' is not found in the reference", HEAD + "-d\n+x\n")
+        self.refused("the edit of 'b' is found 2 times", HEAD + "-b\n+x\n")
+
+    def test_every_edit_of_the_bank_applies(self):
+        count = 0
+        for stem in workbook.lessons():
+            text = (workbook.ROOT / "reference" / (stem + ".cpp")).read_text(encoding="utf-8")
+            bank = mistakes_bank.read_bank(stem)
+            self.assertGreaterEqual(len(bank), 5, stem)
+            for mistake in bank:
+                self.assertNotEqual(mistakes_bank.apply(mistake, text), text)
+            count += len(bank)
+        self.assertGreaterEqual(count, 60)
+        self.assertIn("- 0 of %d wrong versions of the lessons" % count,
+                      (workbook.ROOT / "README.md").read_text(encoding="utf-8"))
+
+
+class Fingerprints(unittest.TestCase):
+    OUTPUT = ("[ RUN      ] A.B\n/x/t.cpp:7: Failure\nValue of: all_close(a)\n  Actual: false (%s of 40 elements are "
+              "wrong, the worst at [row 3]: %s, expected 2, tolerance 1e-06)\nExpected: true\nGoogle Test trace:\n"
+              "/x/t.cpp:5: n = 4\n[  FAILED  ] A.B (0 ms)\n")
+
+    def said(self, count, value):
+        return fingerprints.failures_of(self.OUTPUT % (count, value))
+
+    def test_close_numbers_at_the_same_line_are_the_same_answer(self):
+        known = self.said(30, 1.5)
+        for count, value, same in ((30, 1.5, True), (30, 1.5001, True), (30, 1.51, False), (30, "nan", False),
+                                   (30, "inf", False), (20, 1.5, False)):
+            self.assertEqual(fingerprints.same_failures(self.said(count, value), known), same, (count, value))
+        self.assertTrue(fingerprints.same_failures(self.said(9, "nan"), self.said(9, "nan")))
+        self.assertFalse(fingerprints.same_failures([], known))
+
+    def test_a_mistake_fits_when_all_that_it_fails_is_failed_alike(self):
+        wrong, other = self.said(30, 1.5), self.said(30, 9)
+        bank = [{"id": "M1", "tests": {"a": wrong, "b": wrong}}, {"id": "M2", "tests": {"a": wrong}},
+                {"id": "M3", "tests": {"c": "crashed"}}, {"id": "M4", "tests": {"d": other}}]
+        for answer, named in (({"a": wrong, "b": wrong, "c": "passed"}, {"a": ["M1"], "b": ["M1"]}),
+                              ({"a": wrong, "b": "not implemented"}, {"a": ["M1", "M2"]}),
+                              ({"a": wrong, "b": "passed"}, {"a": ["M2"]}),
+                              ({"a": wrong, "b": other, "d": other}, {"a": ["M2"], "d": ["M4"]}),
+                              ({"a": other, "b": other}, {}), ({"c": "crashed"}, {}),
+                              ({"a": "passed", "b": "not implemented", "c": "passed"}, {})):
+            self.assertEqual(fingerprints.diagnose(answer, bank), named, answer)
+
+
+class Language(unittest.TestCase):
+    def test_english_sentences_are_those_of_the_code(self):
+        folders = [workbook.ROOT / "scripts" / "workbook_lib", workbook.ROOT / "tests" / "support"]
+        code = " ".join(path.read_text(encoding="utf-8") for folder in folders for path in sorted(folder.iterdir())
+                        if path.is_file() and path.name != "language.py")
+        code += "Building and testing all lessons of"
+        code += "; tolerance = The difference between which exceeds where evaluates to and"  # GoogleTest's
+        code = re.sub(r'"\s*(?:<<\s*)?"|\\n', "", code)
+        for english, russian in language.SENTENCES:
+            self.assertEqual(english.count("{}"), len(re.findall(r"{\d?}", russian)), english)
+            for words in re.findall(r"[A-Za-z]{4,}[A-Za-z ]*[A-Za-z]", english):
+                self.assertTrue(words in code, "%r of %r" % (words, english))
+
+    def test_translation_keeps_marks_and_places(self):
+        before = dict(os.environ)
+        try:
+            os.environ.update(LC_ALL="ru_RU.UTF-8")
+            self.assertEqual(language.translate("        tests/a_test.cpp:7: 3 of 9 elements are wrong, the worst at [row 1]: "
+                                                "1, expected 2, tolerance 1e-6"),
+                             "        tests/a_test.cpp:7: неверны 3 элементов из 9, хуже всего [row 1]: 1, ожидалось 2, "
+                             "допуск 1e-6")
+            self.assertEqual(language.translate("✗ 03_online_softmax: 2 of 9 tests pass."),
+                             "✗ 03_online_softmax: верно 2 тестов из 9.")
+            os.environ.update(LC_ALL="C")
+            self.assertEqual(language.translate("with n = 4"), "with n = 4")
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+
+
+if __name__ == "__main__":
+    unittest.main()
