@@ -19,6 +19,7 @@ if(CMAKE_SOURCE_DIR STREQUAL CMAKE_BINARY_DIR)
 endif()
 
 option(NANOLM_META "Also test the workbook itself (instructors and CI)" OFF)
+option(NANOLM_JUDGE "Targets of `scripts/workbook grade` (instructors)" OFF)
 option(NANOLM_SANITIZE "AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
 option(NANOLM_WERROR "Warnings are errors" OFF)
 set(NANOLM_TIMEOUT_SCALE 1 CACHE STRING "A test may take 10 s times this whole number")
