@@ -8,7 +8,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 sys.dont_write_bytecode = True
 
-from workbook_lib import bench, check, clean, console, status, suite, week  # noqa: E402
+from workbook_lib import bench, check, clean, console, grade, status, suite, week  # noqa: E402
 from workbook_lib.console import Problem  # noqa: E402
 
 HELP = """\
@@ -18,6 +18,7 @@ usage: scripts/workbook VERB [...]
   status                         the week's table, with what the last check found
   test                           prove the answers: run the whole suite on reference/
   bench [--quick]                measure naive against tiled attention: tables and plots in results/
+  grade PATH... [--seed S]       points for submissions, each run in a sandbox (instructors, Linux)
   clean                          remove build folders and what an in-source build leaves behind
 
 The first run installs what is missing and says so. More on a verb: scripts/workbook VERB --help
@@ -45,7 +46,7 @@ def parsers():
 
     def verb(name, function, description):
         parser = Parser(prog="scripts/workbook " + name, description=description, allow_abbrev=False)
-        parser.set_defaults(function=function, builds=name in ("test", "check", "bench"))
+        parser.set_defaults(function=function, builds=name in ("test", "check", "bench", "grade"))
         verbs[name] = parser
         return parser
 
@@ -61,6 +62,13 @@ def parsers():
                                        "scripts/attention_bench.py; its own --help lists them.")
     measure.add_argument("--quick", action="store_true", help="fewer sizes and samples, under a minute")
     measure.add_argument("--impl", default="reference", metavar="TREE", help=impl)
+    points = verb("grade", grade.run, "Grades submissions: folders shaped like exercises/, or archives of them.")
+    points.add_argument("paths", nargs="+", metavar="PATH", help="a folder, or a .zip or .tar of one")
+    points.add_argument("--jobs", type=positive, metavar="N", help="lessons at once (default: one a core)")
+    points.add_argument("--seed", type=positive, metavar="S", help="of the tests' data (default: random, recorded)")
+    points.add_argument("--out", metavar="DIR", help="folder of the reports (default: results/grades)")
+    points.add_argument("--unsafe", action="store_true", help="grade even where no isolation works")
+    points.add_argument("--list-tasks", action="store_true", help="print one command a submission and grade nothing")
     verb("clean", clean.run, "Removes build folders and what an in-source build leaves behind; nothing git tracks.")
     verb("status", status.run, "The week's lessons, tiers and hours, with what the last check found.")
     return verbs
