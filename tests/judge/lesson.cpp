@@ -19,6 +19,7 @@
   static const Served kFunctions[] = {
 #define REMOTE(result, name, parameters, arguments) \
   {#name, [](Reader& in, Writer& out) { serve(static_cast<result(*) parameters>(&nanolm::name), in, out); }},
+#define REMOTE_WITHOUT_TWIN REMOTE
 #define END                                                 \
   }                                                         \
   ;                                                         \
@@ -30,8 +31,12 @@
 #include "judge/remote.h"
 #define FUNCTIONS namespace nanolm {
 #define REMOTE(result, name, parameters, arguments) \
-  result name parameters { return judge::Remote(#name, static_cast<result(*) parameters>(&nanolm::name)) arguments; }
+  result name parameters { return judge::remote(#name, static_cast<result(*) parameters>(&nanolm::name)) arguments; }
 #define END }
+#define REMOTE_WITHOUT_TWIN(result, name, parameters, arguments)                                    \
+  result name parameters {                                                                          \
+    return judge::remote<false>(#name, static_cast<result(*) parameters>(&nanolm::name)) arguments; \
+  }
 
 #endif
 

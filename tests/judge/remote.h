@@ -1,6 +1,6 @@
 // The judge's end: a lesson's functions as calls to a worker that holds a student's library.
 //
-// Remote(name, &function)(arguments...) is the whole of a function in the library that stands in for the student's.
+// remote(name, &function)(arguments...) is the whole of a function in the library that stands in for the student's.
 // After a call that succeeded, the same function is called once more with other numbers (a twin), and what comes back
 // is compared with the answers in reference/: a test with fixed inputs cannot be passed by a table of its results.
 #pragma once
@@ -83,40 +83,43 @@ void get_argument(Reader& in, A& argument) {
   }
 }
 
-// Twins: other numbers in place of an argument's. Zeros, NaN and infinities stay, so that masks and empty states do.
+// Twins: other numbers in place of an argument's. kNear and kMultiples leave zeros, NaN and infinities, so that masks
+// and empty states stay what they are; kFresh replaces them too, so that a special case is not all that is looked at.
+enum class Twin { kNear, kMultiples, kFresh };
 class Jitter {
  public:
-  Jitter(std::mt19937& rng, bool whole_sizes, bool multiply)
-      : rng_(rng), whole_sizes_(whole_sizes), multiply_(multiply) {}
+  Jitter(std::mt19937& rng, Twin twin, bool sizes) : rng_(rng), twin_(twin), sizes_(sizes) {}
   template <class T>
   void operator()(T& x) {
     if constexpr (HasFields<T>)
       std::apply([&](auto&... field) { ((*this)(field), ...); }, Fields<T>::of(x));
-    else if constexpr (kIsSpan<T>)
-      for (auto& element : x) (*this)(element);
     else if constexpr (std::is_same_v<T, float>)
-      x *= 1 + sign() * std::uniform_real_distribution<float>(0.01f, 0.02f)(rng_);
+      x = twin_ == Twin::kFresh ? uniform(0.5f, 1.5f) : x * (1 + sign() * uniform(0.01f, 0.02f));
     else if constexpr (std::is_same_v<T, double>)
       number(x);
     else if constexpr (std::is_same_v<T, std::int64_t>) {
-      if (whole_sizes_) x += std::uniform_int_distribution<std::int64_t>(-3, 3)(rng_);
+      if (sizes_) x += static_cast<std::int64_t>(rng_() % 7) - 3;
     } else if constexpr (requires { x.begin(); })
       for (auto& element : x) (*this)(element);
   }
 
  private:
+  float uniform(float low, float high) { return std::uniform_real_distribution<float>(low, high)(rng_); }
   float sign() { return rng_() % 2 ? 1.0f : -1.0f; }
   void number(double& x) {
-    if (x == 0 || !std::isfinite(x)) return;
-    if (x != std::floor(x) || std::abs(x) > 0x1p50)
+    if (x == 0 || !std::isfinite(x)) {
+      if (twin_ == Twin::kFresh) x = static_cast<double>(1 + rng_() % 4);
+    } else if (x != std::floor(x) || std::abs(x) > 0x1p50) {
       x *= 1 + sign() * std::uniform_real_distribution<double>(0.01, 0.02)(rng_);
-    else if (multiply_)  // whole numbers of which one has to divide another
+    } else if (twin_ == Twin::kMultiples) {  // whole numbers of which one has to divide another
       x *= static_cast<double>(1 + rng_() % 4);
-    else
+    } else {
       x += sign() * std::floor(std::uniform_real_distribution<double>(1, 2 + std::abs(x) / 50)(rng_));
+    }
   }
   std::mt19937& rng_;
-  bool whole_sizes_, multiply_;
+  Twin twin_;
+  bool sizes_;
 };
 
 // Whether a twin's results agree: loosely, since the tests have judged the accuracy already.
@@ -172,13 +175,13 @@ struct Owned<D, std::span<E>> {
   std::span<E> view;
 };
 
-template <class R, class... A>
+template <bool kTwins, class R, class... A>
 class Remote {
  public:
   Remote(const char* name, R (*self)(A...)) : name_(name), self_(self) {}
 
   R operator()(A... arguments) const {
-    if constexpr (kCanTwin) {
+    if constexpr (kCanTwin && kTwins) {
       std::tuple<Owned<A>...> before{Owned<A>(arguments)...};
       if constexpr (std::is_void_v<R>) {
         send(arguments...);
@@ -250,45 +253,57 @@ class Remote {
   }
 
   void twin(const std::tuple<Owned<A>...>& before) const {
-    Link& link = Link::get();
     const std::size_t size = std::apply([](const auto&... a) { return (a.size() + ... + 0); }, before);
-    auto right = reinterpret_cast<R (*)(A...)>(link.answer(reinterpret_cast<void*>(self_)));
+    auto right = reinterpret_cast<R (*)(A...)>(Link::get().answer(reinterpret_cast<void*>(self_)));
     if (!right || size > 2048 || twin_calls_left(name_) <= 0) return;
-    for (int attempt = 0; attempt < 24; ++attempt) {
-      std::tuple<Owned<A>...> mine = before;
-      Jitter jitter(link.rng(), !kHasArrays, attempt % 2 == 1);
-      std::apply([&](auto&... a) { (a.jitter(jitter), ...); }, mine);
-      std::tuple<Owned<A>...> theirs = mine;
-      const auto call = [](const auto& f, std::tuple<Owned<A>...>& with) {
-        return std::apply([&](auto&... a) { return f(a.get()...); }, with);
-      };
-      const auto here = [&](auto&... a) { return right(a...); };
-      const auto there = [&](auto&... a) { return send(a...); };
-      bool same = true;
-      try {
-        if constexpr (std::is_void_v<R>) {
-          call(here, theirs);
-        } else {
-          R expected = call(here, theirs);
-          same = agree(call(there, mine), expected);
-        }
-      } catch (const std::invalid_argument&) {
-        continue;  // these numbers do not fit together; the test itself looks at what is refused
+    for (int attempt = 0; attempt < 24; ++attempt)
+      if (twin_fits(before, right, attempt % 2 == 0 ? Twin::kNear : Twin::kMultiples)) break;
+    for (int attempt = 0; attempt < 4; ++attempt)
+      if (twin_fits(before, right, Twin::kFresh)) break;
+  }
+
+  // False when the changed numbers do not fit together; the test itself looks at what is refused.
+  bool twin_fits(const std::tuple<Owned<A>...>& before, R (*right)(A...), Twin twin) const {
+    std::tuple<Owned<A>...> mine = before;
+    Jitter jitter(Link::get().rng(), twin, !kHasArrays);
+    std::apply([&](auto&... a) { (a.jitter(jitter), ...); }, mine);
+    std::tuple<Owned<A>...> theirs = mine;
+    bool answered = false;
+    const auto here = [&](auto&... a) { return right(a.get()...); };
+    const auto there = [&](auto&... a) {
+      answered = true;
+      return send(a.get()...);
+    };
+    bool same = true;
+    try {
+      if constexpr (std::is_void_v<R>) {
+        std::apply(here, theirs);
+        std::apply(there, mine);
+      } else {
+        R expected = std::apply(here, theirs);
+        same = agree(std::apply(there, mine), expected);
       }
-      if constexpr (std::is_void_v<R>) call(there, mine);
-      same = same&& [&]<std::size_t... I>(std::index_sequence<I...>) {
-        return (std::get<I>(mine).agrees(std::get<I>(theirs)) && ...);
-      }
-      (std::index_sequence_for<A...>());
-      if (!same)
-        throw std::runtime_error(std::string(name_) +
-                                 "() is right for the numbers of this test and wrong for others of the same kind");
-      return;
+    } catch (const std::invalid_argument&) {
+      if (answered) throw std::runtime_error(std::string(name_) + "() refuses numbers that it has to take");
+      return false;
     }
+    same = same&& [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return (std::get<I>(mine).agrees(std::get<I>(theirs)) && ...);
+    }
+    (std::index_sequence_for<A...>());
+    if (!same)
+      throw std::runtime_error(std::string(name_) +
+                               "() is right for the numbers of this test and wrong for others of the same kind");
+    return true;
   }
 
   const char* name_;
   R (*self_)(A...);
 };
+
+template <bool kTwins = true, class R, class... A>
+Remote<kTwins, R, A...> remote(const char* name, R (*self)(A...)) {
+  return {name, self};
+}
 
 }  // namespace nanolm::judge
