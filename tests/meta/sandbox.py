@@ -9,8 +9,8 @@ import tempfile
 import time
 import unittest
 
-BIN = os.path.join(os.environ.get("NANOLM_JUDGE_BUILD") or os.path.join(os.environ.get("NANOLM_BUILD", "build"), "judge"),
-                   "bin")
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BIN = os.path.join(os.environ.get("NANOLM_JUDGE_BUILD") or os.path.join(ROOT, "build", "judge"), "bin")
 SANDBOX = os.path.join(BIN, "sandbox")
 PYTHON = "/usr/bin/python3"
 
