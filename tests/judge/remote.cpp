@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -107,7 +108,18 @@ Link::Link() {
   }
 }
 
-Link::~Link() { stop_worker(); }
+Link::~Link() {
+  stop_worker();
+  if (!wrong_twin_.empty()) {
+    std::printf("\nwrong twin: %s\n", wrong_twin_.c_str());
+    std::fflush(stdout);
+    _exit(1);
+  }
+}
+
+void Link::note_wrong_twin(const char* name) {
+  if (wrong_twin_.empty()) wrong_twin_ = name;
+}
 
 void Link::stop_worker() {
   if (fd_ >= 0) close(fd_);
