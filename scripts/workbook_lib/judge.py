@@ -14,11 +14,11 @@ from .setup_machine import BUILD
 from .week import ROOT, lessons, shown
 
 COMPILE_LIMITS = ["--wall", "60", "--cpu", "40", "--memory", "3072", "--file-size", "64", "--processes", "16"]
-WORKER_LIMITS = ["--wall", "100", "--cpu", "60", "--memory", "2048", "--file-size", "1", "--processes", "48"]
+WORKER_LIMITS = ["--wall", "100", "--cpu", "60", "--memory", "1024", "--file-size", "1", "--processes", "48"]
 TEST_SECONDS = 110
 MAXIMUM_TIME_OUTS = 2  # after so many, a lesson's remaining tests are not run
 UNPRIVILEGED = 65534
-FLAGS = ["-std=c++20", "-O3", "-DNDEBUG", "-fPIC", "-fopenmp-simd", "-w", "-shared", "-Wl,-Bsymbolic"]
+FLAGS = ["-std=c++20", "-O3", "-DNDEBUG", "-fPIC", "-fopenmp-simd", "-w", "-g1", "-shared", "-Wl,-Bsymbolic"]
 
 # kind: passed, not implemented, failed, crashed, timed out, ended early, not run.
 Test = namedtuple("Test", "name kind lines")
@@ -154,15 +154,15 @@ class Judge:
         if done.returncode == 0 and re.search(r"^\[  PASSED  \] 1 test\.$", done.stdout, re.MULTILINE):
             return Test(name, "passed", [])
         output = done.stdout.replace(ROOT + "/", "").replace(work + "/", "")
-        return self._verdict(name, output, printed)
+        return self._verdict(name, output, printed, made, stem)
 
-    def _verdict(self, name, output, printed):
+    def _verdict(self, name, output, printed, made, stem):
         lost = re.search(r'"the program (.*?)" thrown', output, re.DOTALL)
         if lost:
             says = "the program " + printable(lost[1])
             kind = ("timed out" if "no result in time" in says or "its time was up" in says or "CPU time" in says
                     else "crashed" if "crashed" in says else "ended early")
-            return Test(name, kind, [says + self._crash_place(printed)])
+            return Test(name, kind, [says + self._crash_place(printed, made, stem)])
         gap = verdicts.NOT_IMPLEMENTED.search(output)
         if gap:
             return Test(name, "not implemented", [printable("not implemented at %s: %s" % (gap[1], gap[2]))])
@@ -172,20 +172,26 @@ class Judge:
             lines = ["%s() is right for the numbers of this test and wrong for others of the same kind" % twin[1]]
         return Test(name, "failed", lines or ["the judge failed: " + printable(output[-300:])])
 
-    @staticmethod
-    def _crash_place(printed):
-        """The function that crashed, which the worker printed last."""
+    def _crash_place(self, printed, made, stem):
+        """"in FUNCTION (FILE:LINE)", from the place that the worker printed last; binutils reads a student's file here."""
         try:
             with open(printed, "rb") as file:
                 file.seek(max(0, os.path.getsize(printed) - 4096))
-                found = re.findall(r"^crashed in (\w+)$", file.read().decode("utf-8", "replace"), re.MULTILINE)
+                found = re.findall(r"^crashed at (0x[0-9a-f]{16})$", file.read().decode("utf-8", "replace"), re.MULTILINE)
         except OSError:
             return ""
-        if not found:
+        if not found or not shutil.which("addr2line"):
             return ""
-        plain = subprocess.run(["c++filt", found[-1]], stdout=subprocess.PIPE, encoding="utf-8").stdout \
-            if shutil.which("c++filt") else found[-1]
-        return " in " + printable(plain.strip().split("(")[0])
+        log = printed + ".place"
+        command = [self.sandbox, "--read", made, "--output", log, "--wall", "10"] + self.unsafe + [
+            "--", "addr2line", "-f", "-C", "-s", "-e", os.path.join(made, "lib%s.so" % stem), found[-1]]
+        subprocess.run(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={"PATH": os.environ["PATH"]})
+        with open(log, encoding="utf-8", errors="replace") as file:
+            lines = file.read(4096).splitlines()
+        os.remove(log)
+        if len(lines) != 2 or "?" in lines[0] or "?" in lines[1]:
+            return ""
+        return printable(" in %s (%s)" % (lines[0].split("(")[0], lines[1].split(" ")[0]))
 
 
 def printable(text):

@@ -30,7 +30,7 @@ Kind receive() {
   return header.kind;
 }
 
-// Says on standard error which function crashed; the sandbox says by which signal.
+// Says on standard error where in a library it crashed; the sandbox says by which signal.
 void report_crash(int number, siginfo_t*, void* context) {
 #if defined(__x86_64__)
   void* place = reinterpret_cast<void*>(static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
@@ -40,10 +40,11 @@ void report_crash(int number, siginfo_t*, void* context) {
   void* place = nullptr;
 #endif
   Dl_info info;
-  if (place && dladdr(place, &info) && info.dli_sname) {
-    write_all(2, "\ncrashed in ", 12);
-    write_all(2, info.dli_sname, std::strlen(info.dli_sname));
-    write_all(2, "\n", 1);
+  if (place && dladdr(place, &info)) {
+    char text[] = "\ncrashed at 0x0000000000000000\n";
+    auto offset = reinterpret_cast<std::uintptr_t>(place) - reinterpret_cast<std::uintptr_t>(info.dli_fbase);
+    for (char* digit = text + sizeof text - 3; offset != 0; offset >>= 4) *digit-- = "0123456789abcdef"[offset & 15];
+    write_all(2, text, sizeof text - 1);
   }
   signal(number, SIG_DFL);
   raise(number);
