@@ -8,7 +8,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 sys.dont_write_bytecode = True
 
-from workbook_lib import bench, check, clean, console, grade, status, suite, week  # noqa: E402
+from workbook_lib import bench, check, clean, console, grade, release, status, suite, week  # noqa: E402
 from workbook_lib.console import Problem  # noqa: E402
 
 HELP = """\
@@ -19,6 +19,7 @@ usage: scripts/workbook VERB [...]
   test                           prove the answers: run the whole suite on reference/
   bench [--quick]                measure naive against tiled attention: tables and plots in results/
   grade PATH... [--seed S]       points for submissions, each run in a sandbox (instructors, Linux)
+  release OUT [--without-answers]   a copy for students (instructors)
   clean                          remove build folders and what an in-source build leaves behind
 
 The first run installs what is missing and says so. More on a verb: scripts/workbook VERB --help
@@ -61,7 +62,8 @@ def parsers():
     measure = verb("bench", bench.run, "Measures naive against tiled attention. Other arguments are passed on to "
                                        "scripts/attention_bench.py; its own --help lists them.")
     measure.add_argument("--quick", action="store_true", help="fewer sizes and samples, under a minute")
-    measure.add_argument("--impl", default="reference", metavar="TREE", help=impl)
+    answers = os.path.isdir(os.path.join(week.ROOT, "reference"))  # an edition for students may lack them
+    measure.add_argument("--impl", default="reference" if answers else "exercises", metavar="TREE", help=impl)
     points = verb("grade", grade.run, "Grades submissions: folders shaped like exercises/, or archives of them.")
     points.add_argument("paths", nargs="+", metavar="PATH", help="a folder, or a .zip or .tar of one")
     points.add_argument("--jobs", type=positive, metavar="N", help="lessons at once (default: one a core)")
@@ -69,6 +71,10 @@ def parsers():
     points.add_argument("--out", metavar="DIR", help="folder of the reports (default: results/grades)")
     points.add_argument("--unsafe", action="store_true", help="grade even where no isolation works")
     points.add_argument("--list-tasks", action="store_true", help="print one command a submission and grade nothing")
+    edition = verb("release", release.run, "Copies the workbook for students: what git tracks, less the judge and the "
+                                           "checks of the workbook itself.")
+    edition.add_argument("out", metavar="OUT", help="a folder that is not there yet")
+    edition.add_argument("--without-answers", action="store_true", help="leave reference/ and the mistakes' sources out")
     verb("clean", clean.run, "Removes build folders and what an in-source build leaves behind; nothing git tracks.")
     verb("status", status.run, "The week's lessons, tiers and hours, with what the last check found.")
     return verbs
