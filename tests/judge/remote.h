@@ -290,7 +290,7 @@ class Remote {
     }
     bool same = false;
     try {
-      same = agree(call([this](auto&... a) { return send(a...); }, mine),
+      same = agree(call([this](auto&... a) { return this->send(a...); }, mine),
                    *expected)&& [&]<std::size_t... I>(std::index_sequence<I...>) {
         return (std::get<I>(mine).agrees(std::get<I>(theirs)) && ...);
       }
