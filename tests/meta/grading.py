@@ -95,7 +95,7 @@ class Grading(unittest.TestCase):
         cls.out = workbook.WORK / "grades"
         cls.hostile = HOSTILE + archives(bad)
         paths = cls.hostile + UNUSUAL + [good, ROOT / "exercises"]
-        cls.run = cls.grade(*paths, "--seed", "20261129", "--out", cls.out)
+        cls.done = cls.grade(*paths, "--seed", "20261129", "--out", cls.out)
 
     @staticmethod
     def grade(*arguments):
@@ -108,7 +108,7 @@ class Grading(unittest.TestCase):
             return {row["submission"]: row for row in csv.DictReader(file)}
 
     def test_hostile_submissions_score_nothing(self):
-        self.assertEqual(self.run.returncode, 0, self.run.stdout)
+        self.assertEqual(self.done.returncode, 0, self.done.stdout)
         self.assertGreaterEqual(len(self.hostile), 30)
         rows = self.rows()
         scored = {}
