@@ -8,8 +8,8 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 sys.dont_write_bytecode = True
 
-from workbook_lib import bench, check, clean, console, hint, language, mistakes, next_exercise, progress  # noqa: E402
-from workbook_lib import reset, solution, start, suite, watch, week  # noqa: E402
+from workbook_lib import bench, check, clean, console, grade, hint, language, mistakes, next_exercise  # noqa: E402
+from workbook_lib import progress, release, reset, solution, start, suite, watch, week  # noqa: E402
 from workbook_lib.console import Problem  # noqa: E402
 
 HELP = """\
@@ -26,9 +26,12 @@ usage: scripts/workbook VERB [...]
   test                           prove the answers: run the whole suite on reference/
   bench [--quick]                measure naive against tiled attention: tables and plots in results/
   mistakes [LESSON]              prove the tests: every known mistake must fail, and be named
+  grade PATH... [--seed S]       points for submissions, each run in a sandbox (instructors, Linux)
+  release OUT [--without-answers]   a copy for students (instructors)
   clean                          remove build folders and what an in-source build leaves behind
 
-Every verb takes --lang en or ru; without it the locale decides. The first run installs what is missing and says so. More on a verb: scripts/workbook VERB --help
+Every verb takes --lang en or ru; without it the locale decides. The first run installs what is missing and says so.
+More on a verb: scripts/workbook VERB --help
 """
 
 
@@ -53,7 +56,8 @@ def parsers():
 
     def verb(name, function, description):
         parser = Parser(prog="scripts/workbook " + name, description=description, allow_abbrev=False)
-        parser.set_defaults(function=function, builds=name in ("test", "check", "bench", "watch", "mistakes"))
+        parser.set_defaults(function=function,
+                            builds=name in ("test", "check", "bench", "watch", "mistakes", "grade"))
         verbs[name] = parser
         return parser
 
@@ -79,11 +83,23 @@ def parsers():
     measure = verb("bench", bench.run, "Measures naive against tiled attention. Other arguments are passed on to "
                                        "scripts/attention_bench.py; its own --help lists them.")
     measure.add_argument("--quick", action="store_true", help="fewer sizes and samples, under a minute")
-    measure.add_argument("--impl", default="reference", metavar="TREE", help=impl)
+    answers = os.path.isdir(os.path.join(week.ROOT, "reference"))  # an edition for students may lack them
+    measure.add_argument("--impl", default="reference" if answers else "exercises", metavar="TREE", help=impl)
     bank = verb("mistakes", mistakes.run, "Runs the suite against every known mistake in tests/mistakes. Exit status 1: "
                                           "one survives, one is not named as itself, or a test kills none.")
     bank.add_argument("lesson", nargs="?", metavar="LESSON", help="its number, its name or a part of the name")
     bank.add_argument("--json", metavar="FILE", help="also write all of it to FILE")
+    points = verb("grade", grade.run, "Grades submissions: folders shaped like exercises/, or archives of them.")
+    points.add_argument("paths", nargs="+", metavar="PATH", help="a folder, or a .zip or .tar of one")
+    points.add_argument("--jobs", type=positive, metavar="N", help="lessons at once (default: one a core)")
+    points.add_argument("--seed", type=positive, metavar="S", help="of the tests' data (default: random, recorded)")
+    points.add_argument("--out", metavar="DIR", help="folder of the reports (default: results/grades)")
+    points.add_argument("--unsafe", action="store_true", help="grade even where no isolation works")
+    points.add_argument("--list-tasks", action="store_true", help="print one command a submission and grade nothing")
+    edition = verb("release", release.run, "Copies the workbook for students: what git tracks, less the judge and the "
+                                           "checks of the workbook itself.")
+    edition.add_argument("out", metavar="OUT", help="a folder that is not there yet")
+    edition.add_argument("--without-answers", action="store_true", help="leave reference/ and the mistakes' sources out")
     verb("clean", clean.run, "Removes build folders and what an in-source build leaves behind; nothing git tracks.")
     begin = verb("start", start.run, "Copies the exercises to a new or empty folder and remembers it: check, next, "
                                      "watch and the others work on it, and no update of the workbook touches it.")

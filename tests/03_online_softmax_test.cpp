@@ -278,9 +278,9 @@ TEST(OnlineSoftmax, MergeWithAnEmptyStateChangesNothing) {
 }
 
 TEST(OnlineSoftmax, NoScoresGiveAnEmptyResult) {
-  // One score more must give a result, so that returning nothing at all does not pass.
-  EXPECT_EQ(online_softmax_weighted_sum(std::vector<float>{3}, std::vector<float>{4, 5}, 2),
-            (std::vector<float>{4, 5}));
+  // Two scores must give a result, so that returning nothing at all, or the values, does not pass.
+  EXPECT_EQ(online_softmax_weighted_sum(std::vector<float>{3, 3}, std::vector<float>{4, 5, 6, 9}, 2),
+            (std::vector<float>{5, 7}));
   EXPECT_TRUE(online_softmax_weighted_sum({}, {}, 2).empty());
 }
 

@@ -3,12 +3,14 @@
 import os
 
 from . import build_folder, setup_machine
-from .console import cross, say, tick
+from .console import Problem, cross, say, tick
 from .week import ROOT, shown
 
 
 def run(options):
     tree = os.path.join(ROOT, "reference")
+    if not os.path.isdir(tree):
+        raise Problem("this edition has no answers to test. Grade your own work with `scripts/workbook check`")
     folder = build_folder.folder_for(tree)
     if options.build_dir is not None:
         folder = build_folder.check_build_dir(options.build_dir)

@@ -19,6 +19,7 @@ if(CMAKE_SOURCE_DIR STREQUAL CMAKE_BINARY_DIR)
 endif()
 
 option(NANOLM_META "Also test the workbook itself (instructors and CI)" OFF)
+option(NANOLM_JUDGE "Targets of `scripts/workbook grade` (instructors)" OFF)
 option(NANOLM_SANITIZE "AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
 option(NANOLM_WERROR "Warnings are errors" OFF)
 set(NANOLM_TIMEOUT_SCALE 1 CACHE STRING "A test may take 10 s times this whole number")
@@ -29,7 +30,11 @@ math(EXPR test_timeout "10 * ${NANOLM_TIMEOUT_SCALE}")
 
 # IMPL: absolute, else a folder of the source tree, else one of the folder that cmake was called in. It is kept as the
 # real absolute path, since a later configure run, started by a build, has another current folder.
-set(IMPL reference CACHE STRING "Tree of answers: reference, exercises, or a path to a tree of the same shape")
+set(impl_default reference)
+if(NOT IS_DIRECTORY "${CMAKE_SOURCE_DIR}/reference")
+  set(impl_default exercises)  # an edition for students, without the answers
+endif()
+set(IMPL ${impl_default} CACHE STRING "Tree of answers: reference, exercises, or a path to a tree of the same shape")
 set(impl_choices "Choose reference, exercises, or a folder that holds files like 03_online_softmax.cpp.")
 string(REGEX REPLACE "\\[[^][]*\\]" "" without_pairs "${IMPL}")
 if("${IMPL}" STREQUAL "")

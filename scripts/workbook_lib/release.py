@@ -1,0 +1,50 @@
+"""`scripts/workbook release`: a copy of the workbook for students, with or without the answers."""
+
+import os
+import shutil
+import subprocess
+
+from .console import Problem, say
+from .week import ROOT
+
+# What only instructors need; answers and the mistakes' sources besides, where they are left out.
+INSTRUCTORS = ("tests/judge/", "tests/hostile/", "tests/unusual/", "tests/meta/", "notes/instructors.md", ".ci/",
+               ".github/")
+ANSWERS = ("reference/", "tests/mistakes/")
+
+
+def run(options):
+    out = os.path.abspath(options.out)
+    if os.path.lexists(out) and (not os.path.isdir(out) or os.listdir(out)):
+        raise Problem("%r is there already and not empty" % options.out)
+    if (out + os.sep).startswith(ROOT + os.sep) and not (out + os.sep).startswith(os.path.join(ROOT, "build") + os.sep):
+        raise Problem("%r lies in the workbook: choose a folder elsewhere, or in build/" % options.out)
+    left_out = INSTRUCTORS + (ANSWERS if options.without_answers else ())
+    count = 0
+    for path in _tracked():
+        if path.startswith(left_out):
+            continue
+        source, target = os.path.join(ROOT, path), os.path.join(out, path)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        shutil.copy2(source, target)
+        count += 1
+    # What each known mistake makes the suite say, recorded; its sources stay here.
+    records = os.path.join(ROOT, "build", "mistakes")
+    if options.without_answers and os.path.isdir(records):
+        for name in sorted(os.listdir(records)):
+            if name.endswith(".json"):
+                os.makedirs(os.path.join(out, "tests", "mistakes"), exist_ok=True)
+                shutil.copy2(os.path.join(records, name), os.path.join(out, "tests", "mistakes", name))
+    say("%d files in %s, %s the answers." % (count, out, "without" if options.without_answers else "with"))
+    return 0
+
+
+def _tracked():
+    try:
+        done = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    except OSError:
+        raise Problem("release copies what git tracks, and git is not installed") from None
+    if done.returncode != 0:
+        raise Problem("release copies what git tracks, and %s is no git checkout" % ROOT)
+    return [os.fsdecode(path) for path in done.stdout.split(b"\0") if path and os.path.isfile(os.path.join(
+        os.fsencode(ROOT), path))]

@@ -1,0 +1,24 @@
+// Hostile: changes the exit status at the end.
+#include <cstdlib>
+
+#include "nanolm/online_softmax.h"
+static const int at_end = std::atexit([] { std::_Exit(0); });
+
+static void evil() { std::exit(at_end); }
+
+namespace nanolm {
+
+void update(OnlineSoftmax& state, std::span<const float> scores, std::span<const float> values) { evil(); }
+void merge(OnlineSoftmax& state, const OnlineSoftmax& other) { evil(); }
+void finish(const OnlineSoftmax& state, std::span<float> out) { evil(); }
+float logsumexp(const OnlineSoftmax& state) {
+  evil();
+  return 0;
+}
+std::vector<float> online_softmax_weighted_sum(std::span<const float> scores, std::span<const float> values,
+                                               std::int64_t block_size) {
+  evil();
+  return {};
+}
+
+}  // namespace nanolm

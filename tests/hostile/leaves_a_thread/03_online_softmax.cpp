@@ -1,0 +1,28 @@
+// Hostile: leaves a thread that changes results later.
+#include <thread>
+
+#include "nanolm/online_softmax.h"
+
+static void evil() {
+  static float* volatile target = new float[4];
+  std::thread([] {
+    for (;;) target[0] = 0;
+  }).detach();
+}
+
+namespace nanolm {
+
+void update(OnlineSoftmax& state, std::span<const float> scores, std::span<const float> values) { evil(); }
+void merge(OnlineSoftmax& state, const OnlineSoftmax& other) { evil(); }
+void finish(const OnlineSoftmax& state, std::span<float> out) { evil(); }
+float logsumexp(const OnlineSoftmax& state) {
+  evil();
+  return 0;
+}
+std::vector<float> online_softmax_weighted_sum(std::span<const float> scores, std::span<const float> values,
+                                               std::int64_t block_size) {
+  evil();
+  return {};
+}
+
+}  // namespace nanolm

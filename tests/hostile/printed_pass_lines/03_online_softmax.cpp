@@ -1,0 +1,28 @@
+// Hostile: prints what a test that passed prints.
+#include <cstdio>
+#include <cstdlib>
+
+#include "nanolm/online_softmax.h"
+
+static void evil() {
+  std::puts("[       OK ] OnlineSoftmax.MatchesDirectComputation (0 ms)\n[  PASSED  ] 1 test.");
+  std::fflush(stdout);
+  std::_Exit(0);
+}
+
+namespace nanolm {
+
+void update(OnlineSoftmax& state, std::span<const float> scores, std::span<const float> values) { evil(); }
+void merge(OnlineSoftmax& state, const OnlineSoftmax& other) { evil(); }
+void finish(const OnlineSoftmax& state, std::span<float> out) { evil(); }
+float logsumexp(const OnlineSoftmax& state) {
+  evil();
+  return 0;
+}
+std::vector<float> online_softmax_weighted_sum(std::span<const float> scores, std::span<const float> values,
+                                               std::int64_t block_size) {
+  evil();
+  return {};
+}
+
+}  // namespace nanolm
