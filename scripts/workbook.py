@@ -126,10 +126,13 @@ def parsers():
 
 
 def main(arguments):
+    try:
+        arguments = language.choose(arguments)
+    except ValueError as error:
+        raise Problem(str(error)) from None
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(HELP, end="")
         return 0
-    arguments = language.choose(arguments)
     verbs = parsers()
     if arguments[0] not in verbs:
         raise Problem("%r is no verb of scripts/workbook: choose %s" % (arguments[0], ", ".join(sorted(verbs))))

@@ -67,8 +67,7 @@ def choose(arguments):
         if word == "--lang" or word.startswith("--lang="):
             _chosen = word[7:] if "=" in word else next(words, "")
             if _chosen not in LANGUAGES:
-                from .console import Problem  # which imports this module
-                raise Problem("--lang %r is none of %s" % (_chosen, ", ".join(LANGUAGES)))
+                raise ValueError("--lang %r is none of %s" % (_chosen, ", ".join(LANGUAGES)))
         else:
             rest.append(word)
     return rest

@@ -8,14 +8,12 @@ import csv
 import io
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tarfile
 import time
 import unittest
 import zipfile
-from pathlib import Path
 
 import sandbox
 import workbook
