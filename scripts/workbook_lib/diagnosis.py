@@ -48,14 +48,17 @@ def write(stem, tests, bank):
     os.replace(path + ".new", path)
 
 
+def is_recorded(stem):
+    return _read(FOLDER, stem).get("made_from") == _digest(stem)
+
+
 def _record(machine, stem):
     """The lesson's record, made now where the bank is here and has changed since; an empty one where there is none."""
     mistakes = mistakes_bank.read_bank(stem) if os.path.isdir(mistakes_run.REFERENCE) else []
     if not mistakes:
         return _read(SHIPPED, stem).get("mistakes", [])
-    known = _read(FOLDER, stem)
-    if known.get("made_from") == _digest(stem):
-        return known["mistakes"]
+    if is_recorded(stem):
+        return _read(FOLDER, stem)["mistakes"]
     if not sys.platform.startswith("linux"):
         return []
     say("Recording what %d known mistakes of %s do, once, to name yours: some seconds ..." % (len(mistakes), stem))

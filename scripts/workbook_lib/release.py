@@ -4,8 +4,9 @@ import os
 import shutil
 import subprocess
 
+from . import diagnosis
 from .console import Problem, say
-from .week import ROOT
+from .week import ROOT, lessons
 
 # What only instructors need; answers and the mistakes' sources besides, where they are left out.
 INSTRUCTORS = ("tests/judge/", "tests/hostile/", "tests/unusual/", "tests/meta/", "notes/instructors.md", ".ci/",
@@ -28,15 +29,24 @@ def run(options):
         os.makedirs(os.path.dirname(target), exist_ok=True)
         shutil.copy2(source, target)
         count += 1
-    # What each known mistake makes the suite say, recorded; its sources stay here.
-    records = os.path.join(ROOT, "build", "mistakes")
-    if options.without_answers and os.path.isdir(records):
-        for name in sorted(os.listdir(records)):
-            if name.endswith(".json"):
-                os.makedirs(os.path.join(out, "tests", "mistakes"), exist_ok=True)
-                shutil.copy2(os.path.join(records, name), os.path.join(out, "tests", "mistakes", name))
+    if options.without_answers:
+        count += _copy_records(out)
     say("%d files in %s, %s the answers." % (count, out, "without" if options.without_answers else "with"))
     return 0
+
+
+def _copy_records(out):
+    """What each known mistake makes the suite say, recorded: the sources of the mistakes stay here."""
+    stems = [entry.stem for entry in lessons()]
+    stale = [stem for stem in stems if not diagnosis.is_recorded(stem)]
+    if stale:
+        say("Mistakes in %s will not be named: run scripts/workbook mistakes before a release." % ", ".join(stale))
+    target = os.path.join(out, os.path.relpath(diagnosis.SHIPPED, ROOT))
+    os.makedirs(target, exist_ok=True)
+    for stem in stems:
+        if stem not in stale:
+            shutil.copy2(os.path.join(diagnosis.FOLDER, stem + ".json"), target)
+    return len(stems) - len(stale)
 
 
 def _tracked():
