@@ -129,6 +129,9 @@ class Judge:
                 raise Problem("the sandbox failed: %s" % (done.stdout + output).strip())
             if "was stopped" in done.stdout or "was killed" in done.stdout:
                 return "does not compile: the compiler %s" % done.stdout.strip()
+            stopped = re.search(r"([\w ]+) signal terminated program", output)  # the driver lives on when a part of it is
+            if stopped:
+                return "does not compile: the compiler was stopped: %s" % stopped[1].strip()
             return "does not compile: %s" % printable(verdicts.build_errors(output)[0])
         if not all(os.path.isfile(path) and not os.path.islink(path) for path in (library, worker)):
             return "does not compile: the compiler wrote no library"
