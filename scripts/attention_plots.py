@@ -193,9 +193,10 @@ def pareto(axes, bench, recorded):
                           linestyle="none", color=COLOUR[kernel], markerfacecolor=COLOUR[kernel] if on else "white",
                           label=label + ("" if on else ", not on it"))
     for case in points:
-        if case["block"]:  # below its point: the frontier comes from above
-            axes.annotate("%d" % case["block"], (case["scratch_bytes"], case["ms"]), xytext=(0, -8),
-                          textcoords="offset points", ha="center", va="top", fontsize=9)
+        if case["block"]:  # the frontier comes to its own points from above, and passes below the others
+            below = case in best
+            axes.annotate("%d" % case["block"], (case["scratch_bytes"], case["ms"]), xytext=(0, -8 if below else 8),
+                          textcoords="offset points", ha="center", va="top" if below else "bottom", fontsize=9)
     bytes_drawn = [c["scratch_bytes"] for c in points]
     axes.set_xscale("log")
     log_axis(axes.xaxis, powers(min(bytes_drawn), max(bytes_drawn), 4), lambda value, _: size(value))

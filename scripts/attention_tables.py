@@ -161,7 +161,7 @@ def machine(bench):
             context.get("date", "at an unknown time"), host["cpu"], context.get("compiler", "unknown compiler"),
             " ".join(context.get("flags", "unknown").split()), context.get("impl", "unknown"),
             context.get("commit", "unknown")),
-        "- Batch 1, N = %d, H = %d, fp32. Samples a case: %d, each one call, after %s calls of warm-up." % (
+        "- Batch 1, N = %d, H = %d, fp32. Samples a case: %d, each one call; calls before the first: %s." % (
             settings["heads"], settings["head_dim"], settings["samples"], context.get("warmup", "unknown")),
         "- What one thread reaches with these flags: %s of fp32 multiply-adds (%s without vector instructions), %s in "
         "STREAM's triad." % (rate(host["vector_flop_per_s"], "FLOP/s"), rate(host["scalar_flop_per_s"], "FLOP/s"),
