@@ -16,28 +16,28 @@ double critical_batch(const Machine& machine, double bytes_per_weight) {
 }
 
 double prefill_tokens(double sequences, double prompt_length) {
-  check_not_negative({sequences, prompt_length});
+  check_counts({sequences, prompt_length});
   // TODO: every token of every prompt passes at once. About 1 line.
   todo();
   // end
 }
 
 double decode_tokens(double sequences) {
-  check_not_negative({sequences});
+  check_counts({sequences});
   // TODO: a sequence gets one token a pass. About 1 line.
   todo();
   // end
 }
 
 double speculative_tokens(double sequences, double gamma) {
-  check_not_negative({sequences, gamma});
+  check_counts({sequences, gamma});
   // TODO: each sequence checks its drafted tokens and computes one more. About 1 line.
   todo();
   // end
 }
 
 double kv_cache_bytes_per_token(double layers, double kv_heads, double head_dim, double bytes_per_element) {
-  check_not_negative({layers, kv_heads, head_dim, bytes_per_element});
+  check_counts({layers, kv_heads, head_dim, bytes_per_element});
   // TODO: a key and a value for each kv head of each layer. About 1 line.
   todo();
   // end

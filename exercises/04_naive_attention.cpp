@@ -14,7 +14,7 @@ constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
 }  // namespace
 
 double score_matrix_bytes(double batch, double heads, double seqlen, double bytes_per_element) {
-  check_score_matrix({batch, heads, seqlen, bytes_per_element});
+  check_counts({batch, heads, seqlen, bytes_per_element});
   // TODO: count the bytes of all score matrices. About 1 line.
   todo();
   // end

@@ -14,22 +14,22 @@ double critical_batch(const Machine& machine, double bytes_per_weight) {
 }
 
 double prefill_tokens(double sequences, double prompt_length) {
-  check_not_negative({sequences, prompt_length});
+  check_counts({sequences, prompt_length});
   return sequences * prompt_length;
 }
 
 double decode_tokens(double sequences) {
-  check_not_negative({sequences});
+  check_counts({sequences});
   return sequences;
 }
 
 double speculative_tokens(double sequences, double gamma) {
-  check_not_negative({sequences, gamma});
+  check_counts({sequences, gamma});
   return sequences * (gamma + 1);
 }
 
 double kv_cache_bytes_per_token(double layers, double kv_heads, double head_dim, double bytes_per_element) {
-  check_not_negative({layers, kv_heads, head_dim, bytes_per_element});
+  check_counts({layers, kv_heads, head_dim, bytes_per_element});
   return 2 * layers * kv_heads * head_dim * bytes_per_element;
 }
 

@@ -49,9 +49,6 @@ double decode_tokens_per_s(const Machine& machine, double weights, double bytes_
                            double kv_bytes_per_sequence);
 
 // Given: the checks that the functions above begin with.
-inline void check_not_negative(std::initializer_list<double> counts) {
-  for (const double c : counts) require(std::isfinite(c) && c >= 0, "a count must be finite and not negative, got ", c);
-}
 inline void check_positive(const char* name, double value) {
   require(std::isfinite(value) && value > 0, name, " must be positive and finite, got ", value);
 }
@@ -60,7 +57,7 @@ inline void check_critical_batch(const Machine& machine, double bytes_per_weight
   check_positive("bytes_per_weight", bytes_per_weight);
 }
 inline void check_capacity(double memory_bytes, double weight_bytes, double kv_bytes_per_token, double context) {
-  check_not_negative({memory_bytes, weight_bytes});
+  check_counts({memory_bytes, weight_bytes});
   check_positive("kv_bytes_per_token", kv_bytes_per_token);
   check_positive("context", context);
   require(memory_bytes / (kv_bytes_per_token * context) < 0x1p63,
@@ -78,7 +75,7 @@ inline void check_decode_step(const Machine& machine, double weights, double byt
                               double kv_bytes_per_sequence) {
   check_critical_batch(machine, bytes_per_weight);
   check_positive("weights", weights);
-  check_not_negative({sequences, kv_bytes_per_sequence});
+  check_counts({sequences, kv_bytes_per_sequence});
 }
 
 }  // namespace nanolm

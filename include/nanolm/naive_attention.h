@@ -33,9 +33,6 @@ void naive_attention(const AttentionShape& shape, std::span<const float> Q, std:
                      std::span<const float> V, std::span<float> O);
 
 // Given: the checks that each function above begins with.
-inline void check_score_matrix(std::initializer_list<double> counts) {
-  for (const double c : counts) require(std::isfinite(c) && c >= 0, "a count must be finite and not negative, got ", c);
-}
 inline void check_scores(const AttentionShape& shape, std::span<const float> Q, std::span<const float> K,
                          std::span<float> scores) {
   check_shape(shape);

@@ -1,6 +1,7 @@
 // The checks that every lesson is given: a broken precondition is one std::invalid_argument that names the values.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
@@ -29,6 +30,11 @@ inline std::int64_t checked_product(const char* name, std::initializer_list<std:
     product *= size;
   }
   return product;
+}
+
+// Counts in cost formulas are double: finite and not negative.
+inline void check_counts(std::initializer_list<double> counts) {
+  for (const double c : counts) require(std::isfinite(c) && c >= 0, "a count must be finite and not negative, got ", c);
 }
 
 // A span must hold exactly what its shape says.

@@ -51,9 +51,6 @@ enum class Bound { kMemory, kCompute };
 Bound bound_by(const Cost& cost, const Machine& machine);
 
 // Given: the checks that the functions above begin with.
-inline void check_counts(std::initializer_list<double> counts) {
-  for (const double c : counts) require(std::isfinite(c) && c >= 0, "a count must be finite and not negative, got ", c);
-}
 inline void check_cost(const Cost& cost) {
   check_counts({cost.flop, cost.bytes});
   require(cost.bytes > 0, "a cost without bytes has no intensity, got bytes = ", cost.bytes);
