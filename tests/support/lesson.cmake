@@ -25,6 +25,29 @@ endforeach()
 target_link_libraries(nanolm_fresh_data PRIVATE GTest::gtest)
 target_link_libraries(nanolm_test_support PUBLIC GTest::gtest nanolm_scratch ${CMAKE_DL_LIBS})
 
+# add_tests(PREFIX PROGRAM SOURCE ID TEST_SOURCES LABEL): PREFIX.Builds builds the program, when SOURCE has changed; each
+# of its tests is PREFIX.Suite.Name. Their names are left in added_tests.
+function(add_tests prefix program source id test_sources label)
+  add_test(NAME ${prefix}.Builds
+    COMMAND ${CMAKE_COMMAND} "-DBUILD=${CMAKE_BINARY_DIR}" -DTARGET=${program} -DJOBS=${cores} "-DSOURCE=${source}"
+      "-DID=${id}" -P ${CMAKE_SOURCE_DIR}/tests/support/build.cmake)
+  set_tests_properties(${prefix}.Builds PROPERTIES FIXTURES_SETUP ${prefix} RESOURCE_LOCK build LABELS ${label}
+    TIMEOUT 600)
+  set_property(DIRECTORY ${CMAKE_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${test_sources})
+  set(added "")
+  foreach(test_source IN LISTS test_sources)
+    read_test_names("${test_source}" names)
+    foreach(name IN LISTS names)
+      add_test(NAME ${prefix}.${name} COMMAND ${program} --gtest_filter=${name} --gtest_color=no)
+      # Not the exit status but GoogleTest's own closing line says "passed": student code may call exit(0).
+      set_tests_properties(${prefix}.${name} PROPERTIES FIXTURES_REQUIRED ${prefix} LABELS ${label} TIMEOUT ${test_timeout}
+        PASS_REGULAR_EXPRESSION "\\[  PASSED  \\] [1-9]" FAIL_REGULAR_EXPRESSION "Sanitizer: ;runtime error: ")
+      list(APPEND added ${prefix}.${name})
+    endforeach()
+  endforeach()
+  set(added_tests ${added} PARENT_SCOPE)
+endfunction()
+
 function(add_lesson lesson)
   set(source "${tree}/${lesson}.cpp")
   set(test_source "${CMAKE_SOURCE_DIR}/tests/${lesson}_test.cpp")
@@ -52,19 +75,7 @@ function(add_lesson lesson)
   # A test needs no speed, and with sanitizers its optimisation takes three times as long as the rest.
   target_compile_options(${lesson}_test PRIVATE ${own_warnings} $<IF:$<BOOL:${NANOLM_SANITIZE}>,-O0,-O1>)
 
-  add_test(NAME ${lesson}.Builds
-    COMMAND ${CMAKE_COMMAND} "-DBUILD=${CMAKE_BINARY_DIR}" -DTARGET=${lesson}_test -DJOBS=${cores} "-DSOURCE=${source}"
-      "-DID=${id}" -P ${CMAKE_SOURCE_DIR}/tests/support/build.cmake)
-  set_tests_properties(${lesson}.Builds PROPERTIES FIXTURES_SETUP ${lesson} RESOURCE_LOCK build LABELS cpu TIMEOUT 600)
-
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${test_source}")
-  read_test_names("${test_source}" names)
-  foreach(name IN LISTS names)
-    add_test(NAME ${lesson}.${name} COMMAND ${lesson}_test --gtest_filter=${name} --gtest_color=no)
-    # Not the exit status but GoogleTest's own closing line says "passed": student code may call exit(0).
-    set_tests_properties(${lesson}.${name} PROPERTIES FIXTURES_REQUIRED ${lesson} LABELS cpu TIMEOUT ${test_timeout}
-      PASS_REGULAR_EXPRESSION "\\[  PASSED  \\] [1-9]" FAIL_REGULAR_EXPRESSION "Sanitizer: ;runtime error: ")
-  endforeach()
+  add_tests(${lesson} ${lesson}_test "${source}" "${id}" "${test_source}" cpu)
 endfunction()
 
 # After its tests, ctest prints one line a lesson.

@@ -1,0 +1,427 @@
+#include "block.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <boost/context/detail/fcontext.hpp>
+#include <cstring>
+#include <map>
+#include <new>
+
+#include "faults.h"
+
+namespace nanolm::emulator {
+
+using boost::context::detail::jump_fcontext;
+using boost::context::detail::make_fcontext;
+using boost::context::detail::transfer_t;
+
+__thread Thread* current_thread = nullptr;
+
+namespace {
+
+constexpr int kMaxThreads = 1024, kWarp = 32;
+constexpr std::size_t kGap = 128;  // behind each shared variable; also their alignment
+
+std::string text(Place place) { return std::string(place.file) + ":" + std::to_string(place.line); }
+bool same(Place a, Place b) { return a.line == b.line && std::strcmp(a.file, b.file) == 0; }
+
+// "threads 0 to 31, 40", of sorted numbers.
+std::string numbers_text(const char* what, const std::vector<int>& numbers) {
+  std::string says;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    says += (says.empty() ? "" : ", ") + std::to_string(numbers[i]);
+    if (last > i) says += " to " + std::to_string(numbers[last]);
+    i = last + 1;
+  }
+  return std::string(what) + (numbers.size() == 1 ? " " : "s ") + says;
+}
+std::string lanes_text(unsigned mask) {
+  std::vector<int> lanes;
+  for (int lane = 0; lane < kWarp; ++lane)
+    if (mask >> lane & 1) lanes.push_back(lane);
+  return numbers_text("lane", lanes);
+}
+
+}  // namespace
+
+// The first and only call of a fiber's function; it ends by a jump and never returns.
+void enter_fiber(Thread& thread) {
+  BlockRunner& block = *thread.block;
+  try {
+    block.body_(*block.launch_);
+  } catch (...) {
+    block.error_ = std::current_exception();
+  }
+  thread.wait = Wait::kExited;
+  jump_fcontext(block.scheduler_, nullptr);
+}
+
+BlockRunner::BlockRunner() : threads_(kMaxThreads), owner_(kArena / 4) {
+  const auto map = [](std::size_t bytes, int flags) {
+    void* const pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+    if (pages == MAP_FAILED) throw std::bad_alloc();
+    return reinterpret_cast<std::uintptr_t>(pages);
+  };
+  stacks_ = map(kMaxThreads * (kStack + kGuard), MAP_NORESERVE);
+#ifdef MAP_32BIT
+  arena_ = map(kArena, MAP_32BIT);  // shared addresses of 32 bits, as PTX has them
+#else
+  arena_ = map(kArena, 0);
+#endif
+  for (int n = 0; n < kMaxThreads; ++n) {
+    Thread& thread = threads_[static_cast<std::size_t>(n)];
+    const std::uintptr_t guard = stacks_ + static_cast<std::size_t>(n) * (kStack + kGuard);
+    mprotect(reinterpret_cast<void*>(guard), kGuard, PROT_NONE);
+    thread.block = this;
+    thread.number = n;
+    thread.stack_begin = guard + kGuard;
+    thread.stack_end = guard + kGuard + kStack;
+  }
+}
+BlockRunner::~BlockRunner() {
+  munmap(reinterpret_cast<void*>(stacks_), kMaxThreads * (kStack + kGuard));
+  munmap(reinterpret_cast<void*>(arena_), kArena);
+}
+
+void BlockRunner::begin_launch(const Launch& launch, void (*thread)(const Launch&)) {
+  launch_ = &launch;
+  body_ = thread;
+  counted = {};
+  variables_.clear();
+  std::fill(owner_.begin(), owner_.end(), 0);
+  static_bytes_ = static_end_ = 0;
+}
+
+void BlockRunner::start(Thread& thread) {
+  const dim3& size = launch_->block;
+  const auto n = static_cast<unsigned>(thread.number);
+  thread.index = {n % size.x, n / size.x % size.y, n / size.x / size.y};
+  thread.wait = Wait::kReady;
+  thread.in_flight.clear();
+  thread.groups = 0;
+  thread.context = make_fcontext(reinterpret_cast<void*>(thread.stack_end), kStack, [](transfer_t from) {
+    Thread& self = *static_cast<Thread*>(from.data);
+    self.block->scheduler_ = from.fctx;
+    enter_fiber(self);
+  });
+}
+
+void BlockRunner::resume(Thread& thread) {
+  current_thread = &thread;
+  thread.context = jump_fcontext(thread.context, &thread).fctx;
+  current_thread = nullptr;
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+  if (thread.wait == Wait::kExited) exited(thread);
+  if (at_barrier_ > 0 && at_barrier_ == live_) release_barrier();
+}
+
+std::uint64_t BlockRunner::suspend(Thread& thread, Wait wait, const char* name, Place place) {
+  thread.wait = wait;
+  thread.waits_in = name;
+  thread.place = place;
+  scheduler_ = jump_fcontext(scheduler_, nullptr).fctx;
+  return thread.result;
+}
+
+void BlockRunner::fail(std::exception_ptr error) {
+  if (!current_thread) std::rethrow_exception(error);
+  error_ = error;
+  jump_fcontext(scheduler_, nullptr);
+  __builtin_unreachable();
+}
+
+void BlockRunner::run_block(Index block, Order order, std::uint64_t seed) {
+  block_ = block;
+  const dim3& size = launch_->block;
+  live_ = static_cast<int>(size.x * size.y * size.z);
+  at_barrier_ = barrier_count_ = 0;
+  error_ = nullptr;
+  const int warps = (live_ + kWarp - 1) / kWarp;
+  meetings_.assign(static_cast<std::size_t>(warps), {});
+  alive_.assign(static_cast<std::size_t>(warps), ~0u);
+  if (live_ % kWarp) alive_.back() = (1u << live_ % kWarp) - 1;
+  order_.resize(static_cast<std::size_t>(warps));
+  random_.seed(static_cast<std::minstd_rand::result_type>(seed));
+  for (int w = 0; w < warps; ++w) order_[static_cast<std::size_t>(w)] = order == Order::kDescending ? warps - 1 - w : w;
+  choose_order(order);
+  // Shared memory starts as NaN in every block.
+  for (const SharedVariable& v : variables_) std::memset(reinterpret_cast<void*>(v.begin), 0xff, v.end - v.begin);
+  for (int n = 0; n < live_; ++n) start(threads_[static_cast<std::size_t>(n)]);
+
+  while (live_ > 0) {
+    const int live = live_, at_barrier = at_barrier_;
+    bool moved = false;
+    for (const int warp : order_) {
+      for (int lane = 0; lane < kWarp && !moved; ++lane)
+        moved = alive_[static_cast<std::size_t>(warp)] >> lane & 1 &&
+                threads_[static_cast<std::size_t>(warp * kWarp + lane)].wait == Wait::kReady;
+      run_warp(warp);
+    }
+    if (!moved && live == live_ && at_barrier == at_barrier_) report_deadlock();
+    if (random_order_) choose_order(Order::kRandom);
+  }
+}
+
+void BlockRunner::choose_order(Order order) {
+  random_order_ = order == Order::kRandom;
+  lane_factor_ = order == Order::kDescending ? -1 : 1;
+  lane_offset_ = order == Order::kDescending ? kWarp - 1 : 0;
+  if (!random_order_) return;
+  std::shuffle(order_.begin(), order_.end(), random_);
+  lane_factor_ = static_cast<int>(random_() % kWarp) | 1;
+  lane_offset_ = static_cast<int>(random_() % kWarp);
+}
+
+// Until none of its lanes can go on.
+void BlockRunner::run_warp(int warp) {
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (int i = 0; i < kWarp; ++i) {
+      const int lane = (lane_factor_ * i + lane_offset_) & (kWarp - 1);
+      if (!(alive_[static_cast<std::size_t>(warp)] >> lane & 1)) continue;
+      Thread& thread = threads_[static_cast<std::size_t>(warp * kWarp + lane)];
+      if (thread.wait != Wait::kReady) continue;
+      resume(thread);
+      moved = true;
+    }
+  }
+}
+
+void BlockRunner::exited(Thread& thread) {
+  --live_;
+  const int warp = thread.number / kWarp;
+  alive_[static_cast<std::size_t>(warp)] &= ~(1u << thread.number % kWarp);
+  // Those that wait for it, wait no longer.
+  auto& meetings = meetings_[static_cast<std::size_t>(warp)];
+  for (std::size_t m = meetings.size(); m-- > 0;) {
+    const unsigned awaited = meetings[m].mask & alive_[static_cast<std::size_t>(warp)];
+    if ((meetings[m].arrived & awaited) != awaited) continue;
+    Meeting met = meetings[m];
+    meetings.erase(meetings.begin() + static_cast<std::ptrdiff_t>(m));
+    complete(met, warp);
+  }
+}
+
+int BlockRunner::barrier(Barrier kind, int predicate, Place place) {
+  Thread& self = *current_thread;
+  barrier_kind_ = kind;
+  barrier_count_ += predicate != 0;
+  ++at_barrier_;
+  return static_cast<int>(suspend(self, Wait::kBarrier, "__syncthreads()", place));
+}
+
+void BlockRunner::release_barrier() {
+  const Thread* first = nullptr;
+  int waiting = at_barrier_;
+  for (Thread& thread : threads_) {
+    if (waiting == 0) break;
+    if (thread.wait != Wait::kBarrier) continue;
+    --waiting;
+    if (!first) first = &thread;
+    if (!same(thread.place, first->place)) report_deadlock();
+  }
+  const int count = barrier_count_;
+  const int result = barrier_kind_ == Barrier::kAnd  ? count == at_barrier_
+                     : barrier_kind_ == Barrier::kOr ? count > 0
+                                                     : count;
+  for (Thread& thread : threads_) {
+    if (at_barrier_ == 0) break;
+    if (thread.wait != Wait::kBarrier) continue;
+    thread.wait = Wait::kReady;
+    thread.result = static_cast<std::uint64_t>(result);
+    --at_barrier_;
+  }
+  barrier_count_ = 0;
+}
+
+std::uint64_t BlockRunner::meet(const char* name, unsigned mask, std::uint64_t value, int source_lane, Place place,
+                                bool is_vote) {
+  Thread& self = *current_thread;
+  const int warp = self.number / kWarp, lane = self.number % kWarp;
+  const unsigned me = 1u << lane;
+  const std::string who = text(place) + ": " + name + ": ";
+  if (!(mask & me)) {
+    char hex[16];
+    std::snprintf(hex, sizeof hex, "0x%08x", mask);
+    fail(who + "lane " + std::to_string(lane) + " calls it with the mask " + hex + ", in which it is not named");
+  }
+  auto& meetings = meetings_[static_cast<std::size_t>(warp)];
+  Meeting* meeting = nullptr;
+  for (Meeting& m : meetings) {
+    if (m.mask != mask) continue;  // another mask may wait for lanes of this one, which come later
+    if (std::strcmp(m.name, name) != 0 || !same(m.place, place))
+      fail(who + "lane " + std::to_string(lane) + " is here while " + lanes_text(m.arrived) +
+           " of the same mask wait in " + m.name + " at line " + std::to_string(m.place.line) +
+           ". All lanes of a mask must reach the same call.");
+    meeting = &m;
+  }
+  if (!meeting) {
+    meetings.push_back({name, mask, 0, 0, place, is_vote, {}, {}});
+    meeting = &meetings.back();
+  }
+  meeting->arrived |= me;
+  meeting->value[lane] = value;
+  meeting->source[lane] = source_lane;
+  if (is_vote && value) meeting->said_yes |= me;
+  const unsigned awaited = mask & alive_[static_cast<std::size_t>(warp)];
+  if ((meeting->arrived & awaited) != awaited) return suspend(self, Wait::kWarp, name, place);
+  Meeting met = *meeting;
+  meetings.erase(meetings.begin() + (meeting - meetings.data()));
+  complete(met, warp);
+  return self.result;
+}
+
+void BlockRunner::complete(Meeting& meeting, int warp) {
+  for (int lane = 0; lane < kWarp; ++lane) {
+    if (!(meeting.arrived >> lane & 1)) continue;
+    Thread& thread = threads_[static_cast<std::size_t>(warp * kWarp + lane)];
+    const int source = meeting.source[lane];
+    if (!meeting.is_vote && !(meeting.arrived >> source & 1))
+      fail(text(meeting.place) + ": " + meeting.name + ": lane " + std::to_string(lane) + " reads lane " +
+           std::to_string(source) + ", which " +
+           (meeting.mask >> source & 1 ? "has exited" : "the mask does not name") + ": what it gets is undefined");
+    thread.result = meeting.is_vote ? meeting.said_yes : meeting.value[source];
+    thread.wait = Wait::kReady;
+  }
+}
+
+// Says who waits where; called when nobody can go on.
+void BlockRunner::report_deadlock() {
+  std::map<std::pair<int, std::string>, std::vector<int>> waiting;  // by line and function
+  const Thread* first = nullptr;
+  for (const Thread& thread : threads_) {
+    if (thread.number >= static_cast<int>(launch_->block.x * launch_->block.y * launch_->block.z)) break;
+    if (thread.wait != Wait::kBarrier && thread.wait != Wait::kWarp) continue;
+    if (!first || (thread.wait == Wait::kBarrier && first->wait != Wait::kBarrier)) first = &thread;
+    waiting[{thread.place.line, thread.waits_in}].push_back(thread.number);
+  }
+  std::string says = text(first->place) + ": " + first->waits_in + ": ";
+  says += waiting.size() > 1 ? "the block's threads wait in different places and none can go on: "
+                             : "some lanes of its mask never come: ";
+  bool more = false;
+  for (const auto& [where, numbers] : waiting) {
+    says += (more ? "; " : "") + numbers_text("thread", numbers) + " at line " + std::to_string(where.first) + " in " +
+            where.second;
+    more = true;
+  }
+  says += " (kernel " + std::string(launch_->name) + ", block " + std::to_string(block_.x) + ", " +
+          std::to_string(block_.y) + ", " + std::to_string(block_.z) + ")";
+  throw Fault(says);
+}
+
+void* BlockRunner::add_variable(const SharedVariable& variable) {
+  if (variables_.size() >= 255) fail(text(variable.place) + ": more than 255 shared variables in a kernel");
+  variables_.push_back(variable);
+  const auto id = static_cast<std::uint8_t>(variables_.size());
+  for (std::uintptr_t a = variable.begin; a < variable.end; a += 4) owner_[(a - arena_) / 4] = id;
+  std::memset(reinterpret_cast<void*>(variable.begin), 0xff, variable.end - variable.begin);
+  return reinterpret_cast<void*>(variable.begin);
+}
+
+void* BlockRunner::shared(const char* name, std::size_t bytes, std::size_t alignment, Place place) {
+  for (const SharedVariable& v : variables_)
+    if (v.place.line == place.line && !v.dynamic && (v.name == name || std::strcmp(v.name, name) == 0) &&
+        same(v.place, place))
+      return reinterpret_cast<void*>(v.begin);
+  static_bytes_ = (static_bytes_ + alignment - 1) / alignment * alignment + bytes;
+  const std::size_t begin = static_end_;
+  static_end_ += (bytes + 2 * kGap - 1) / kGap * kGap;
+  if (static_bytes_ > 48 * 1024 || static_end_ > kStatic)
+    fail(text(place) + ": " + name + ": the kernel's __shared__ arrays take " + std::to_string(static_bytes_) +
+         " bytes, the limit is 49152. More is to be had as extern __shared__ only.");
+  return add_variable({name, place, arena_ + begin, arena_ + begin + bytes, false});
+}
+
+void* BlockRunner::dynamic_shared(const char* name, std::size_t alignment, Place place) {
+  const std::uintptr_t begin = arena_ + kStatic;
+  if (begin % alignment)
+    fail(text(place) + ": " + name + ": no dynamic shared memory is aligned to " + std::to_string(alignment));
+  for (const SharedVariable& v : variables_)
+    if (v.dynamic) return reinterpret_cast<void*>(v.begin);
+  return add_variable({name, place, begin, begin + launch_->dynamic_bytes, true});
+}
+
+const SharedVariable* BlockRunner::nearest_shared(std::uintptr_t address) const {
+  const SharedVariable* nearest = nullptr;
+  std::uintptr_t distance = 0;
+  for (const SharedVariable& v : variables_) {
+    const std::uintptr_t d = address < v.begin ? v.begin - address : address - v.end + 1;
+    if (!nearest || d < distance) nearest = &v, distance = d;
+  }
+  return nearest;
+}
+
+// What device_functions.h and launch.h call from a kernel.
+
+namespace {
+
+BlockRunner& runner(const char* what, Place place) {
+  if (!current_thread) throw Fault(text(place) + ": " + what + " outside a kernel");
+  return *current_thread->block;
+}
+
+}  // namespace
+
+Index thread_index() { return current_thread->index; }
+Index block_index() { return current_thread->block->block_index(); }
+Index block_size() {
+  const dim3& d = current_thread->block->launch().block;
+  return {d.x, d.y, d.z};
+}
+Index grid_size() {
+  const dim3& d = current_thread->block->launch().grid;
+  return {d.x, d.y, d.z};
+}
+int lane_id() { return current_thread->number % kWarp; }
+int block_barrier(Barrier kind, int predicate, Place place) {
+  return runner("__syncthreads()", place).barrier(kind, predicate, place);
+}
+std::uint64_t exchange(const char* name, unsigned mask, std::uint64_t value, int source_lane, Place place) {
+  return runner(name, place).meet(name, mask, value, source_lane & (kWarp - 1), place, false);
+}
+unsigned vote(const char* name, unsigned mask, bool predicate, Place place) {
+  return static_cast<unsigned>(runner(name, place).meet(name, mask, predicate, 0, place, true));
+}
+void* shared_address(const char* name, std::size_t bytes, std::size_t alignment, Place place) {
+  return runner(name, place).shared(name, bytes, alignment, place);
+}
+void* dynamic_shared_address(const char* name, std::size_t alignment, Place place) {
+  return runner(name, place).dynamic_shared(name, alignment, place);
+}
+void async_copy(void* shared, const void* global, int bytes, Place place) {
+  BlockRunner& block = runner("cp.async", place);
+  if (!block.in_shared(reinterpret_cast<std::uintptr_t>(shared)) || bytes < 0 || bytes > 16)
+    block.fail(text(place) + ": cp.async copies up to 16 bytes to shared memory");
+  current_thread->in_flight.push_back({shared, global, bytes, current_thread->groups, place});
+}
+void async_commit() { ++current_thread->groups; }
+void async_wait(int groups_in_flight) {
+  std::vector<AsyncCopy>& copies = current_thread->in_flight;
+  const int landed = current_thread->groups - groups_in_flight;
+  for (const AsyncCopy& c : copies) {
+    if (c.group >= landed) continue;
+    checked_access(c.to, 16, true, c.place);
+    if (reinterpret_cast<std::uintptr_t>(c.from) % 16)
+      current_thread->block->fail(text(c.place) + ": cp.async from an address that is no multiple of 16");
+    if (c.bytes > 0) checked_access(c.from, static_cast<std::size_t>(c.bytes), false, c.place);
+    std::memcpy(c.to, c.from, static_cast<std::size_t>(c.bytes));
+    std::memset(static_cast<char*>(c.to) + c.bytes, 0, static_cast<std::size_t>(16 - c.bytes));
+  }
+  std::erase_if(copies, [landed](const AsyncCopy& c) { return c.group < landed; });
+}
+
+void assertion_failed(const char* expression, Place place) {
+  const std::string says = text(place) + ": assert(" + expression + ") does not hold";
+  if (!current_thread) {
+    std::fprintf(stderr, "%s\n", says.c_str());
+    std::abort();
+  }
+  const Index t = current_thread->index;
+  runner("assert", place)
+      .fail(says + " in thread " + std::to_string(t.x) + ", " + std::to_string(t.y) + ", " + std::to_string(t.z));
+}
+
+}  // namespace nanolm::emulator

@@ -1,0 +1,131 @@
+// One block at a time: its threads as fibers, its shared memory, its barriers and the meetings of its warps' lanes.
+#pragma once
+
+#include <exception>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "emulator/counters.h"
+#include "emulator/device_functions.h"
+#include "emulator/launch.h"
+#include "memory.h"
+
+namespace nanolm::emulator {
+
+class BlockRunner;
+
+enum class Wait { kReady, kBarrier, kWarp, kExited };
+
+struct AsyncCopy {
+  void* to;
+  const void* from;
+  int bytes, group;
+  Place place;
+};
+
+struct Thread {
+  BlockRunner* block = nullptr;
+  Index index{};
+  int number = 0;  // in its block, x fastest
+  Wait wait = Wait::kReady;
+  Place place{};  // of the barrier or warp function that it waits in
+  const char* waits_in = "";
+  std::uint64_t result = 0;  // of that function
+  void* context = nullptr;   // where it goes on
+  std::uintptr_t stack_begin = 0, stack_end = 0;
+  std::vector<AsyncCopy> in_flight;
+  int groups = 0;  // committed
+};
+
+// The thread that runs now on this system thread; null in host code.
+extern __thread Thread* current_thread;
+
+// A __shared__ array; all of one launch keep their addresses.
+struct SharedVariable {
+  const char* name;
+  Place place;
+  std::uintptr_t begin, end;
+  bool dynamic;
+};
+
+class BlockRunner {
+ public:
+  BlockRunner();
+  ~BlockRunner();
+  BlockRunner(const BlockRunner&) = delete;
+  BlockRunner& operator=(const BlockRunner&) = delete;
+
+  void begin_launch(const Launch& launch, void (*thread)(const Launch&));
+  // Throws what a thread threw, or a Fault; the block's other threads are then abandoned where they are.
+  void run_block(Index block, Order order, std::uint64_t seed);
+
+  // Called from fibers.
+  int barrier(Barrier kind, int predicate, Place place);
+  std::uint64_t meet(const char* name, unsigned mask, std::uint64_t value, int source_lane, Place place, bool is_vote);
+  void* shared(const char* name, std::size_t bytes, std::size_t alignment, Place place);
+  void* dynamic_shared(const char* name, std::size_t alignment, Place place);
+  [[noreturn]] void fail(std::exception_ptr error);
+  [[noreturn]] void fail(const std::string& message) { fail(std::make_exception_ptr(Fault(message))); }
+
+  bool in_shared(std::uintptr_t address) const { return address - arena_ < kArena; }
+  // The variable that holds these bytes; null where none does.
+  const SharedVariable* shared_variable(std::uintptr_t address, std::size_t bytes) const {
+    const std::uint8_t id = owner_[(address - arena_) / 4];
+    return id && address + bytes <= variables_[id - 1].end ? &variables_[id - 1] : nullptr;
+  }
+  const SharedVariable* nearest_shared(std::uintptr_t address) const;
+
+  Index block_index() const { return block_; }
+  const Launch& launch() const { return *launch_; }
+  Counters counted;  // since begin_launch
+
+ private:
+  // Static variables first, 48 KiB of them with gaps of 128 bytes between; then the dynamic part.
+  static constexpr std::size_t kStatic = 96 * 1024, kDynamic = 256 * 1024, kArena = kStatic + kDynamic + 4096;
+  static constexpr std::size_t kStack = 128 * 1024, kGuard = 4096;
+  struct Meeting {
+    const char* name;
+    unsigned mask, arrived, said_yes;
+    Place place;
+    bool is_vote;
+    std::uint64_t value[32];
+    int source[32];
+  };
+
+  void start(Thread& thread);
+  void resume(Thread& thread);
+  std::uint64_t suspend(Thread& thread, Wait wait, const char* name, Place place);
+  void exited(Thread& thread);
+  void release_barrier();
+  void complete(Meeting& meeting, int warp);
+  void run_warp(int warp);
+  void choose_order(Order order);
+  [[noreturn]] void report_deadlock();
+  void* add_variable(const SharedVariable& variable);
+
+  const Launch* launch_ = nullptr;
+  void (*body_)(const Launch&) = nullptr;
+  Index block_{};
+  int live_ = 0, at_barrier_ = 0;
+  Barrier barrier_kind_ = Barrier::kPlain;
+  int barrier_count_ = 0;
+  std::vector<Thread> threads_;
+  std::vector<std::vector<Meeting>> meetings_;  // of each warp
+  std::vector<unsigned> alive_;                 // lanes of each warp that have not exited
+  std::vector<int> order_;                      // of warps
+  int lane_factor_ = 1, lane_offset_ = 0;       // the i-th lane to run is factor * i + offset, modulo 32
+  bool random_order_ = false;
+  std::minstd_rand random_;
+
+  friend void enter_fiber(Thread& thread);
+
+  std::uintptr_t stacks_ = 0, arena_ = 0;
+  std::vector<SharedVariable> variables_;
+  std::vector<std::uint8_t> owner_;  // of each 4 bytes of the arena: 1 + index into variables_
+  std::size_t static_bytes_ = 0, static_end_ = 0;
+  void* scheduler_ = nullptr;
+  std::exception_ptr error_;
+};
+
+}  // namespace nanolm::emulator

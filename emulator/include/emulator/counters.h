@@ -1,0 +1,20 @@
+// What tests and tools ask of the emulator, beyond CUDA's own functions.
+#pragma once
+
+#include <cstdint>
+
+namespace nanolm::emulator {
+
+// Global memory that kernels asked for since the last reset: the sum over all threads, as if there were no cache.
+struct Counters {
+  std::int64_t launches = 0, load_bytes = 0, store_bytes = 0;
+};
+void reset_counters();
+Counters counters();
+
+// In which order blocks, warps of a block and lanes of a warp run where nothing orders them. Mixed, the default, takes
+// the other three in turn from block to block; random is seeded by the environment variable NANOLM_SEED.
+enum class Order { kMixed, kAscending, kDescending, kRandom };
+void set_order(Order order);
+
+}  // namespace nanolm::emulator

@@ -1,0 +1,133 @@
+// A launch: its configuration is checked, its blocks are shared out to system threads.
+#include "emulator/launch.h"
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <thread>
+
+#include "block.h"
+#include "environment.h"
+#include "faults.h"
+#include "runtime.h"
+
+namespace nanolm::emulator {
+namespace {
+
+struct Totals {
+  std::atomic<std::int64_t> launches{0}, load_bytes{0}, store_bytes{0};
+} totals;
+std::atomic<Order> wanted_order{Order::kMixed};
+
+// Runners keep their stacks and shared memory from launch to launch.
+class Runners {
+ public:
+  std::unique_ptr<BlockRunner> take() {
+    const std::lock_guard lock(mutex_);
+    if (idle_.empty()) return std::make_unique<BlockRunner>();
+    std::unique_ptr<BlockRunner> runner = std::move(idle_.back());
+    idle_.pop_back();
+    return runner;
+  }
+  void give_back(std::unique_ptr<BlockRunner> runner) {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(runner));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<BlockRunner>> idle_;
+};
+Runners& runners() {
+  static Runners* const all = new Runners;
+  return *all;
+}
+
+cudaError_t check(const Launch& launch) {
+  const dim3 &g = launch.grid, &b = launch.block;
+  const auto product = [](const dim3& d) { return std::uint64_t{d.x} * d.y * d.z; };
+  const bool good = product(g) > 0 && product(b) > 0 && b.x <= 1024 && b.y <= 1024 && b.z <= 64 && product(b) <= 1024 &&
+                    g.x <= 0x7fffffff && g.y <= 65535 && g.z <= 65535;
+  if (!good) return cudaErrorInvalidConfiguration;
+  return launch.dynamic_bytes > Runtime::get().dynamic_limit(reinterpret_cast<const void*>(launch.kernel))
+             ? cudaErrorInvalidValue
+             : cudaSuccess;
+}
+
+// The i-th block to run of n, in an order that visits each once.
+struct BlockOrder {
+  std::uint64_t n, factor = 1, offset = 0;
+  BlockOrder(std::uint64_t blocks, Order order, std::uint64_t seed) : n(blocks) {
+    if (order == Order::kDescending) factor = n - 1, offset = n - 1;  // -1 modulo n
+    if (order == Order::kRandom) {
+      std::minstd_rand random(static_cast<std::minstd_rand::result_type>(seed));
+      offset = random() % n;
+      do factor = 1 + random() % n;
+      while (std::gcd(factor, n) != 1);
+    }
+  }
+  std::uint64_t operator[](std::uint64_t i) const {
+    return static_cast<std::uint64_t>((static_cast<unsigned __int128>(factor) * i + offset) % n);
+  }
+};
+
+Order mixed(Order order, std::uint64_t turn) {
+  return order == Order::kMixed ? static_cast<Order>(1 + turn % 3) : order;
+}
+
+}  // namespace
+
+void reset_counters() { totals.launches = totals.load_bytes = totals.store_bytes = 0; }
+Counters counters() { return {totals.launches, totals.load_bytes, totals.store_bytes}; }
+void set_order(Order order) { wanted_order = order; }
+
+void run(const Launch& launch, void (*thread)(const Launch&)) {
+  Runtime& runtime = Runtime::get();
+  if (current_thread) current_thread->block->fail("a kernel launched from a kernel is not supported by the emulator");
+  if (runtime.broken()) return;
+  if (runtime.note(check(launch)) != cudaSuccess) return;
+  static const std::uint64_t seed = environment("NANOLM_SEED", 13);
+  static const std::uint64_t most =
+      environment("NANOLM_EMULATOR_THREADS", std::min(8u, std::thread::hardware_concurrency()));
+  const std::uint64_t number = static_cast<std::uint64_t>(totals.launches++);
+  const std::uint64_t blocks = std::uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
+  const Order order = wanted_order;
+  const BlockOrder sequence(blocks, mixed(order, number), seed + number);
+
+  const DeviceMemory::Opened opened;
+  std::atomic<std::uint64_t> next{0};
+  std::atomic<bool> failed{false};
+  std::exception_ptr error;
+  const auto work = [&] {
+    watch_stack_overflow();
+    std::unique_ptr<BlockRunner> runner = runners().take();
+    runner->begin_launch(launch, thread);
+    try {
+      for (std::uint64_t i; !failed && (i = next++) < blocks;) {
+        const std::uint64_t b = sequence[i];
+        const Index index{static_cast<unsigned>(b % launch.grid.x),
+                          static_cast<unsigned>(b / launch.grid.x % launch.grid.y),
+                          static_cast<unsigned>(b / launch.grid.x / launch.grid.y)};
+        runner->run_block(index, mixed(order, number + b), seed + number + b);
+      }
+    } catch (...) {
+      if (!failed.exchange(true)) error = std::current_exception();
+    }
+    totals.load_bytes += runner->counted.load_bytes;
+    totals.store_bytes += runner->counted.store_bytes;
+    runners().give_back(std::move(runner));
+  };
+  // A system thread costs as much as some hundred fibers.
+  const std::uint64_t worth = blocks * launch.block.x * launch.block.y * launch.block.z / 1024;
+  std::vector<std::thread> helpers;
+  for (std::uint64_t t = 1; t < std::min({most, blocks, worth}); ++t) helpers.emplace_back(work);
+  work();
+  for (std::thread& helper : helpers) helper.join();
+  if (error) {
+    runtime.break_down();
+    std::rethrow_exception(error);
+  }
+}
+
+}  // namespace nanolm::emulator

@@ -1,0 +1,73 @@
+#include "memory.h"
+
+#include <sys/mman.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "environment.h"
+
+namespace nanolm::emulator {
+namespace {
+
+void* map(std::size_t bytes, int protection) {
+  void* const pages = mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (pages == MAP_FAILED) throw std::bad_alloc();
+  return pages;
+}
+
+}  // namespace
+
+DeviceMemory& DeviceMemory::get() {
+  static DeviceMemory* const memory = new DeviceMemory;  // outlives whatever static objects hold buffers
+  return *memory;
+}
+
+DeviceMemory::DeviceMemory()
+    : base_(reinterpret_cast<std::uintptr_t>(map(kReserved, PROT_NONE))),
+      pages_(static_cast<const Allocation**>(map(kReserved / kPage * sizeof(Allocation*), PROT_READ | PROT_WRITE))),
+      limit_(environment("NANOLM_EMULATOR_MEMORY_BYTES", std::size_t{8} << 30)) {}
+
+void* DeviceMemory::allocate(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  constexpr std::size_t kOffset = 256;
+  const std::size_t pages = (kOffset + bytes + kPage - 1) / kPage;
+  // A page that belongs to nobody ends each allocation. Freed addresses are not given out again while others are left.
+  if (bytes > free_bytes() || next_ + (pages + 1) * kPage > kReserved) return nullptr;
+  const std::uintptr_t begin = base_ + next_ + kOffset;
+  allocations_.push_back({begin, begin + bytes, true});
+  for (std::size_t p = 0; p < pages; ++p) pages_[next_ / kPage + p] = &allocations_.back();
+  next_ += (pages + 1) * kPage;
+  used_ += bytes;
+  if (users_ > 0) protect(PROT_READ | PROT_WRITE);
+  const Opened opened;
+  std::memset(reinterpret_cast<void*>(begin), 0xff, bytes);
+  return reinterpret_cast<void*>(begin);
+}
+
+bool DeviceMemory::free(void* pointer) {
+  const std::lock_guard lock(mutex_);
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  if (!contains(address)) return false;
+  auto* const a = const_cast<Allocation*>(find(address));
+  if (!a || !a->live || a->begin != address) return false;
+  a->live = false;
+  used_ -= a->end - a->begin;
+  madvise(reinterpret_cast<void*>(address & ~(kPage - 1)), a->end - (address & ~(kPage - 1)), MADV_DONTNEED);
+  return true;
+}
+
+void DeviceMemory::open() {
+  const std::lock_guard lock(mutex_);
+  if (users_++ == 0) protect(PROT_READ | PROT_WRITE);
+}
+void DeviceMemory::close() {
+  const std::lock_guard lock(mutex_);
+  if (--users_ == 0) protect(PROT_NONE);
+}
+void DeviceMemory::protect(int protection) {
+  if (mprotect(reinterpret_cast<void*>(base_), next_, protection)) std::abort();
+}
+
+}  // namespace nanolm::emulator

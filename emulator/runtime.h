@@ -1,0 +1,41 @@
+// The state of the virtual device that cuda_runtime.h's functions and launches share.
+#pragma once
+
+#include <map>
+#include <mutex>
+
+#include "cuda_runtime.h"
+
+namespace nanolm::emulator {
+
+struct Properties {
+  int sms, shared_bytes_per_block, capability;
+  static const Properties& get();
+};
+
+class Runtime {
+ public:
+  static Runtime& get();
+
+  // Notes an error for cudaGetLastError() and gives it back.
+  cudaError_t note(cudaError_t error);
+  cudaError_t last(bool clear);
+  // From now on every call fails, until reset().
+  void break_down();
+  bool broken() const { return broken_; }
+  void reset();
+
+  void set_dynamic_limit(const void* kernel, int bytes);
+  std::size_t dynamic_limit(const void* kernel);
+
+ private:
+  std::mutex mutex_;
+  thread_local static cudaError_t last_;
+  std::map<const void*, int> dynamic_limits_;
+  bool broken_ = false;
+};
+
+// "03_flash_forward.cu:52" of the call in front of this return address; "" where debugging data or tools are missing.
+std::string source_line(const void* return_address);
+
+}  // namespace nanolm::emulator
