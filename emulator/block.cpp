@@ -102,11 +102,14 @@ void BlockRunner::start(Thread& thread) {
   thread.wait = Wait::kReady;
   thread.in_flight.clear();
   thread.groups = 0;
-  thread.context = make_fcontext(reinterpret_cast<void*>(thread.stack_end), kStack, [](transfer_t from) {
-    Thread& self = *static_cast<Thread*>(from.data);
-    self.block->scheduler_ = from.fctx;
-    enter_fiber(self);
-  });
+  // Stacks begin at different places of their pages, or all of them would share a few lines of the cache.
+  const std::size_t offset = n * 5 % 64 * 64;
+  thread.context =
+      make_fcontext(reinterpret_cast<void*>(thread.stack_end - offset), kStack - offset, [](transfer_t from) {
+        Thread& self = *static_cast<Thread*>(from.data);
+        self.block->scheduler_ = from.fctx;
+        enter_fiber(self);
+      });
 }
 
 void BlockRunner::resume(Thread& thread) {

@@ -147,10 +147,11 @@ inline int __all_sync(unsigned mask, int predicate, NANOLM_HERE) {
   return nanolm::emulator::vote("__all_sync", mask, predicate == 0, {file, line}) == 0;
 }
 
-#define NANOLM_ATOMIC(NAME, EXPRESSION)                                                                            \
-  template <class T>                                                                                               \
-  T NAME(T* address, std::type_identity_t<T> value, NANOLM_HERE) {                                                 \
-    return nanolm::emulator::atomic(address, [value](T old) { return static_cast<T>(EXPRESSION); }, {file, line}); \
+#define NANOLM_ATOMIC(NAME, EXPRESSION)                                                                              \
+  template <class T>                                                                                                 \
+  T NAME(T* address, std::type_identity_t<T> value, NANOLM_HERE) {                                                   \
+    return nanolm::emulator::atomic(address, [value]([[maybe_unused]] T old) { return static_cast<T>(EXPRESSION); }, \
+                                    {file, line});                                                                   \
   }
 NANOLM_ATOMIC(atomicAdd, old + value)
 NANOLM_ATOMIC(atomicSub, old - value)
