@@ -24,7 +24,8 @@ constexpr int kMaxThreads = 1024, kWarp = 32;
 constexpr std::size_t kGap = 128;  // behind each shared variable; also their alignment
 
 std::string text(Place place) { return std::string(place.file) + ":" + std::to_string(place.line); }
-bool same(Place a, Place b) { return a.line == b.line && std::strcmp(a.file, b.file) == 0; }
+bool same(const char* a, const char* b) { return a == b || std::strcmp(a, b) == 0; }
+bool same(Place a, Place b) { return a.line == b.line && same(a.file, b.file); }
 
 // "threads 0 to 31, 40", of sorted numbers.
 std::string numbers_text(const char* what, const std::vector<int>& numbers) {
@@ -245,18 +246,18 @@ std::uint64_t BlockRunner::meet(const char* name, unsigned mask, std::uint64_t v
   Thread& self = *current_thread;
   const int warp = self.number / kWarp, lane = self.number % kWarp;
   const unsigned me = 1u << lane;
-  const std::string who = text(place) + ": " + name + ": ";
+  const auto who = [&] { return text(place) + ": " + name + ": "; };
   if (!(mask & me)) {
     char hex[16];
     std::snprintf(hex, sizeof hex, "0x%08x", mask);
-    fail(who + "lane " + std::to_string(lane) + " calls it with the mask " + hex + ", in which it is not named");
+    fail(who() + "lane " + std::to_string(lane) + " calls it with the mask " + hex + ", in which it is not named");
   }
   auto& meetings = meetings_[static_cast<std::size_t>(warp)];
   Meeting* meeting = nullptr;
   for (Meeting& m : meetings) {
     if (m.mask != mask) continue;  // another mask may wait for lanes of this one, which come later
-    if (std::strcmp(m.name, name) != 0 || !same(m.place, place))
-      fail(who + "lane " + std::to_string(lane) + " is here while " + lanes_text(m.arrived) +
+    if (!same(m.name, name) || !same(m.place, place))
+      fail(who() + "lane " + std::to_string(lane) + " is here while " + lanes_text(m.arrived) +
            " of the same mask wait in " + m.name + " at line " + std::to_string(m.place.line) +
            ". All lanes of a mask must reach the same call.");
     meeting = &m;
@@ -326,8 +327,7 @@ void* BlockRunner::add_variable(const SharedVariable& variable) {
 
 void* BlockRunner::shared(const char* name, std::size_t bytes, std::size_t alignment, Place place) {
   for (const SharedVariable& v : variables_)
-    if (v.place.line == place.line && !v.dynamic && (v.name == name || std::strcmp(v.name, name) == 0) &&
-        same(v.place, place))
+    if (v.place.line == place.line && !v.dynamic && same(v.name, name) && same(v.place, place))
       return reinterpret_cast<void*>(v.begin);
   static_bytes_ = (static_bytes_ + alignment - 1) / alignment * alignment + bytes;
   const std::size_t begin = static_end_;
