@@ -23,6 +23,7 @@ NEEDS = {
     "Ninja": ("ninja-build", "runs the compiler"),
     "make": ("make", "what plain `cmake` uses, without this command"),
     "GoogleTest": ("libgtest-dev", "the tests are written with it"),
+    "Boost.Context": ("libboost-context-dev", "the emulator's CUDA threads are its fibers"),
     "Google Benchmark": ("libbenchmark-dev", "attention_bench is timed with it"),
     "matplotlib": ("python3-matplotlib", "draws the plots"),
 }
@@ -33,7 +34,8 @@ PROBE = """cmake_minimum_required(VERSION 3.22)
 project(probe LANGUAGES CXX)
 find_package(GTest QUIET)
 find_package(benchmark QUIET)
-message(STATUS "GoogleTest=${GTest_FOUND}; Google Benchmark=${benchmark_FOUND};")
+find_package(Boost 1.74 QUIET COMPONENTS context)
+message(STATUS "GoogleTest=${GTest_FOUND}; Google Benchmark=${benchmark_FOUND}; Boost.Context=${Boost_FOUND};")
 """
 
 
@@ -61,7 +63,7 @@ def prepare(bench=False):
         if not (found["ninja"] or shutil.which("make")) or "CMake" in missing or "matplotlib" in missing:
             _refuse([name for name in missing if name != "make"])
         for name in missing:
-            if name in ("GoogleTest", "Google Benchmark"):
+            if name in ("GoogleTest", "Google Benchmark", "Boost.Context"):
                 say("Set-up: %s is not installed here; CMake downloads and builds it." % name)
         _write_stamp(found, bench)
     return found
@@ -87,6 +89,7 @@ def _look(bench):
     if compiler:
         _check_standard(compiler)
     packages = ["GoogleTest"] + (["Google Benchmark"] if bench else [])
+    packages += ["Boost.Context"] if sys.platform == "linux" else []  # the emulator runs there only
     present = _probe_packages(found) if compiler and cmake else ""
     missing += [name for name in packages if not re.search(name + "=(1|TRUE|ON);", present)]
     if bench and not found["plots"]:
@@ -197,7 +200,7 @@ def _stamp_path(bench):
 
 
 def _stamp_key():
-    return {"path": os.environ.get("PATH"), "compiler": os.environ.get("CXX"), "root": ROOT}
+    return {"path": os.environ.get("PATH"), "compiler": os.environ.get("CXX"), "root": ROOT, "needs": sorted(NEEDS)}
 
 
 def _stamped(bench):

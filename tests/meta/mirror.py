@@ -1,4 +1,8 @@
-"""An exercise is its reference with gaps, and each gap says what goes there and how long it is."""
+"""An exercise is its reference with gaps, and each gap says what goes there and how long it is.
+
+In a lesson todo() stands in the gap. Device code cannot throw, so a rung's gaps are empty, and its launchers begin with
+the line BEGIN, which the reference has not.
+"""
 
 import difflib
 import re
@@ -8,15 +12,23 @@ import workbook
 
 TODO = re.compile(r"( *)// TODO: \S.*[^.]\. About (\d+) lines?\.")
 CORE_GAP_LINES = 25
+BEGIN = "  todo();  // delete this line when you begin"
 
 
 class Fault(Exception):
     pass
 
 
-def split(text):
+def split(text, is_rung=False):
     """Cuts an exercise at its gaps: ([lines between gaps], [lines that each gap promises])."""
     chunks, promises, lines = [[]], [], text.splitlines()
+    if is_rung:
+        if BEGIN not in lines:
+            raise Fault(f"no launcher begins with {BEGIN.strip()!r}")
+        for number, line in enumerate(lines):
+            if line == BEGIN and not re.fullmatch(r"(?:void|template).*\{", lines[number - 1]):
+                raise Fault(f"line {number + 1}: this is not a launcher's first statement")
+        lines = [line for line in lines if line != BEGIN]
     number = 0
     while number < len(lines):
         line = lines[number]
@@ -26,14 +38,17 @@ def split(text):
             continue
         match = TODO.fullmatch(line)
         indent = match and match.group(1)
-        if not match or lines[number + 1:number + 3] != [f"{indent}todo();", f"{indent}// end"]:
-            raise Fault(f"line {number + 1}: a gap is `// TODO: <sentence>. About N lines.`, `todo();`, `// end` "
-                        f"with one indentation, not:\n" + "\n".join(lines[number:number + 3]))
+        inside = [] if is_rung else [f"{indent}todo();"]
+        form = inside + [f"{indent}// end"]
+        if not match or lines[number + 1:number + 1 + len(form)] != form:
+            raise Fault(f"line {number + 1}: a gap is `// TODO: <sentence>. About N lines.`, "
+                        f"{'' if is_rung else '`todo();`, '}`// end` with one indentation, not:\n"
+                        + "\n".join(lines[number:number + 3]))
         promises.append(int(match.group(2)))
         if len(promises) > 1 and not chunks[-1]:
             raise Fault(f"line {number + 1}: nothing stands between two gaps")
         chunks.append([])
-        number += 3
+        number += 1 + len(form)
     if not promises:
         raise Fault("no gap")
     return chunks, promises
@@ -64,9 +79,9 @@ def answers(reference, chunks):
     return [[line for line in gap if line.strip()] for gap in found]
 
 
-def compare(reference, exercise, core):
+def compare(reference, exercise, core, is_rung=False):
     """Raises Fault when an exercise does not mirror its reference."""
-    chunks, promises = split(exercise)
+    chunks, promises = split(exercise, is_rung)
     for number, (gap, promised) in enumerate(zip(answers(reference, chunks), promises), 1):
         if not gap:
             raise Fault(f"gap {number}: the reference has nothing there")
@@ -95,7 +110,7 @@ class Mirror(unittest.TestCase):
             with self.subTest(str(path)):
                 try:
                     compare((self.root / "reference" / path).read_text(), (self.root / "exercises" / path).read_text(),
-                            tiers.get(path.stem) == "core")
+                            tiers.get(path.stem) == "core" or path.suffix == ".cu", path.suffix == ".cu")
                 except Fault as fault:
                     self.fail(f"exercises/{path}: {fault}")
 
@@ -141,6 +156,18 @@ class Itself(unittest.TestCase):
         self.assertRaisesRegex(Fault, "at most 25", compare, long, gap, True)
         compare(long, gap, False)
         self.assertRaisesRegex(Fault, "no gap", compare, "a\n", "a\n", True)
+
+    def test_a_rung_throws_in_front_of_its_gaps(self):
+        reference = "void f() {\n  one;\n  two;\n}\n"
+        exercise = ("void f() {\n  todo();  // delete this line when you begin\n"
+                    "  // TODO: do it. About 1 line.\n  // end\n  two;\n}\n")
+        compare(reference, exercise, True, True)
+        for old, new, says in (("  todo();  // delete this line when you begin\n", "", "no launcher"),
+                               ("  // end", "  todo();\n  // end", "a gap is"),
+                               ("void f() {\n  todo();  // delete this line when you begin\n  //",
+                                "void f() {\n  //", "no launcher"),
+                               ("  two;\n", "  todo();  // delete this line when you begin\n  two;\n", "first statement")):
+            self.assertRaisesRegex(Fault, says, compare, reference, exercise.replace(old, new), True, True)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import unittest
 from pathlib import Path
 
@@ -41,9 +42,10 @@ class Names(unittest.TestCase):
         build = Path(os.environ["NANOLM_BUILD"])
         known = json.loads(workbook.run(workbook.CTEST, "--test-dir", build, "--show-only=json-v1").text)
         known = {test["name"] for test in known["tests"]}
-        for lesson in workbook.lessons():
+        rungs = sorted({name.split(".Builds")[0] for name in known if re.fullmatch(r"cuda/\S+\.Builds", name)})
+        for lesson in workbook.lessons() + rungs:
             with self.subTest(lesson):
-                program = build / "bin" / f"{lesson}_test"
+                program = build / "bin" / f"{re.sub('[./]', '_', lesson)}_test"
                 self.assertTrue(program.is_file(), f"{program} was not built")
                 held = listed_by_program(program)
                 self.assertTrue(held, f"{lesson}_test holds no test")

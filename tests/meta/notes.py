@@ -34,6 +34,15 @@ class Notes(unittest.TestCase):
                     self.assertTrue(f"TEST({suite}, {name})" in tests, f"no TEST({suite}, {name}) recomputes it")
                 self.assertTrue(re.search(rf"^scripts/workbook check {stem[:2]}$", text, re.M), "no command")
 
+    def test_each_rung_has_its_note(self):
+        for stem, kind in workbook.ladder().items():
+            with self.subTest(stem):
+                text = (self.root / "notes" / f"{stem}.md").read_text()
+                tests = "".join(p.read_text() for p in (self.root / "tests/cuda").glob(f"{kind}*_test.cpp"))
+                for suite, name in re.findall(r"^<!-- example: (\w+)\.(\w+) -->$", text, re.M):
+                    self.assertTrue(f"TEST({suite}, {name})" in tests, f"no TEST({suite}, {name}) recomputes it")
+                self.assertTrue(re.search(rf"^scripts/workbook check {stem[:7]}$", text, re.M), "no command")
+
     def test_links_lead_to_files(self):
         pages = [*self.root.glob("*.md"), *(self.root / "notes").rglob("*.md")]
         self.assertTrue(pages, "no page was found")

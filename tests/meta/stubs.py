@@ -7,7 +7,7 @@ import unittest
 
 import workbook
 
-MESSAGE = re.compile(r"exercises/(\w+)\.cpp:(\d+): \w+\(\) is not implemented yet")
+MESSAGE = re.compile(r"exercises/(\w+|cuda/\w+)\.(?:cpp|cu):(\d+): \w+\(\) is not implemented yet")
 
 
 class Stubs(unittest.TestCase):
@@ -20,9 +20,13 @@ class Stubs(unittest.TestCase):
         assert configured.returncode == 0, configured.text
         cls.verdicts, cls.console = workbook.ctest(cls.root)
         cls.todos = {}
-        for path in (cls.root / "exercises").glob("*.cpp"):
+        for path in [*(cls.root / "exercises").glob("*.cpp"), *(cls.root / "exercises").glob("cuda/*.cu")]:
             lines = enumerate(path.read_text().splitlines(), 1)
-            cls.todos[path.stem] = {number for number, line in lines if line.strip() == "todo();"}
+            stem = str(path.relative_to(cls.root / "exercises").with_suffix(""))
+            cls.todos[stem] = {number for number, line in lines if re.match(r" *todo\(\);", line)}
+        # A rung may be there twice, emulated and on a device.
+        cls.units = workbook.lessons() + sorted({name[:-len(".Builds")] for name in cls.verdicts
+                                                 if re.fullmatch(r"cuda/\S+\.Builds", name)})
 
     @classmethod
     def git(cls, *arguments):
@@ -39,7 +43,9 @@ class Stubs(unittest.TestCase):
                     self.assertEqual(verdict.status, "run", verdict.output)
 
     def test_all_else_fails_where_something_is_not_written(self):
-        for lesson in workbook.lessons():
+        for stem in workbook.ladder():
+            self.assertTrue([unit for unit in self.units if unit.startswith(f"{stem}.")], f"{stem} has no test")
+        for lesson in self.units:
             with self.subTest(lesson):
                 self.assertTrue(self.unwritten(lesson), "no test was found")
                 self.assertIn(f"{lesson}.Builds", self.verdicts)
@@ -52,14 +58,15 @@ class Stubs(unittest.TestCase):
                     places = MESSAGE.findall(verdict.output)
                     self.assertTrue(places, f"not a word of what is not implemented:\n{verdict.output}")
                     for stem, line in places:
-                        self.assertEqual(stem, lesson)
-                        self.assertIn(int(line), self.todos[lesson], f"line {line} is no todo()")
+                        self.assertEqual(stem, lesson.split(".")[0])
+                        self.assertIn(int(line), self.todos[stem], f"line {line} is no todo()")
 
     def test_plain_ctest_names_what_is_not_written(self):
         summary = self.console[self.console.rfind("\nThe following tests FAILED"):]
-        for lesson in workbook.lessons():
-            with self.subTest(lesson):
-                self.assertRegex(summary, rf"\n *{lesson} +exercises/{lesson}\.cpp:\d+: \w+\(\) is not implemented yet")
+        for unit in self.units:
+            with self.subTest(unit):
+                self.assertRegex(summary, rf"\n *{unit} +exercises/{unit.split('.')[0]}\.(cpp|cu):\d+: \w+\(\) is not "
+                                          r"implemented yet")
 
     def test_git_status_stays_clean(self):
         if not shutil.which("git"):

@@ -29,12 +29,26 @@ class Week(unittest.TestCase):
                     if path.startswith("reference/"):
                         self.assertIn(f'\n#include "nanolm/{stem[3:]}.h"\n', (self.root / path).read_text())
 
+    def test_each_rung_is_whole(self):
+        rungs = workbook.ladder()
+        self.assertEqual([stem[5:8] for stem in rungs], [f"{n:02}_" for n in range(1, len(rungs) + 1)])
+        declared = re.findall(r"\w+", re.search(r"^extern const Rung (.*);$", (
+            self.root / "include/nanolm/cuda/ladder.h").read_text(), re.M)[1])
+        self.assertEqual(declared, [stem[8:] for stem in rungs])
+        for stem, kind in rungs.items():
+            for path in (f"reference/{stem}.cu", f"exercises/{stem}.cu", f"notes/{stem}.md", f"tests/cuda/{kind}_test.cpp"):
+                with self.subTest(path):
+                    self.assertTrue((self.root / path).is_file(), f"{path} is missing")
+                    if path.endswith(".cu"):
+                        self.assertIn(f'r.name = "{stem}";', (self.root / path).read_text())
+
     def test_trees_hold_answers_and_nothing_else(self):
-        folders = {row.stem for row in self.week} - set(self.lessons)
+        rungs = {f"{stem}.cu" for stem in workbook.ladder()}
+        folders = {row.stem for row in self.week} - set(self.lessons) - {"cuda"}
         for tree in ("reference", "exercises"):
             paths = [p.relative_to(self.root / tree) for p in (self.root / tree).rglob("*") if p.is_file()]
             strays = [str(p) for p in paths if p.parts[0] not in folders and str(p) not in
-                      {f"{stem}.cpp" for stem in self.lessons}]
+                      rungs | {f"{stem}.cpp" for stem in self.lessons}]
             self.assertEqual(strays, [], f"{tree}/ holds files of no lesson")
 
     def test_readme_has_the_same_table(self):

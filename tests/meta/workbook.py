@@ -44,6 +44,14 @@ def lessons():
     return [row.stem for row in week() if row.stem[0].isdigit()]
 
 
+def ladder():
+    """The rungs of the CUDA ladder in CMakeLists.txt: {"cuda/03_flash_forward": "forward"}."""
+    table = re.search(r"^set\(ladder\n(.*?)\)$", (ROOT / "CMakeLists.txt").read_text(), re.M | re.S).group(1)
+    rows = re.findall(r'^  "(cuda/\S+) +(\w+)"$', table, re.M)
+    assert rows and len(rows) == len(table.splitlines()), "the ladder in CMakeLists.txt is not readable"
+    return dict(rows)
+
+
 def export(name="workbook"):
     """Copies what git tracks or would track (without git: what .gitignore does not name) into an empty folder."""
     target = WORK / name

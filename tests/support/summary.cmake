@@ -15,7 +15,7 @@ list(POP_FRONT sections)  # what stands before the first test
 
 set(lessons "")
 foreach(section IN LISTS sections)
-  if(NOT section MATCHES "^([0-9][^.\n]*)\\.([^\n]*)\n")
+  if(NOT section MATCHES "^([0-9][^.\n]*|cuda/[^.\n]*\\.[a-z]+)\\.([^\n]*)\n")
     continue()  # a check of the workbook itself
   endif()
   set(lesson "${CMAKE_MATCH_1}")
