@@ -45,6 +45,7 @@ TEST(Traffic, NothingToDoLaunchesNothing) {
     emulator::reset_counters();
     call.launch();
     EXPECT_EQ(emulator::counters().launches, 0) << rung.name;
+    expect_traffic(rung, 1, 1);
   }
 }
 

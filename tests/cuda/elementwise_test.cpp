@@ -122,6 +122,7 @@ TEST(Elementwise, RefusesBadCountsAndWritesNothing) {
     refused(8, 0);
     refused(8, -2);
     refused(8, kMaxOperations + 1);
+    expect_right(rung, 8, kMaxOperations);
   }
 }
 

@@ -31,6 +31,7 @@ std::int64_t query_tiles(const Forward& f, std::int64_t head_dim) {
   const std::int64_t tiles = more / (2 * 128 * head_dim);
   EXPECT_GE(tiles, 1) << "K and V are not read";
   EXPECT_LE(tiles, 8) << "fewer than 16 queries share a tile of keys";
+  EXPECT_TRUE(tiles == 0 || 128 % tiles == 0) << "128 queries read K and V " << tiles << " times";
   return tiles;
 }
 
@@ -78,6 +79,17 @@ TEST(Skip, CausalReadsNoTileBehindTheDiagonal) {
       EXPECT_GT(loads, all_loads / 4) << "the tiles up to the diagonal are needed";
       expect_matches_oracle(f, s, Scores::kNormal);
     }
+  }
+}
+
+TEST(Traffic, AFewQueriesReadKAndVOnce) {
+  for (const Forward& f : forwards()) {
+    if (f.is_bf16) continue;
+    SCOPED_TRACE(f.name());
+    const AttentionShape s = square(16, 128, 20);
+    const std::int64_t loads = traffic(f, s).loads;
+    EXPECT_GE(loads, (16 + 2 * 128) * 20);
+    if (!f.has_score_matrix()) EXPECT_LE(loads, (128 + 2 * 128) * 20) << "16 queries are one tile";
   }
 }
 

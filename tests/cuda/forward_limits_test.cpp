@@ -151,6 +151,7 @@ TEST(NaN, InARowOfQStaysInThatRow) {
       SCOPED_TRACE(f.name() + ", " + name(s));
       AttentionData data = f.rounded(attention_data(s, Scores::kNormal));
       const Result clean = run(f, s, data);
+      expect_close(f, s, data, clean);
       data.Q[static_cast<std::size_t>(40 * s.head_dim + 7)] = kNaN;  // head 1, row 5
       expect_only(s, run(f, s, data), clean, true, [](std::int64_t row) { return row == 40; });
     }
@@ -161,6 +162,7 @@ TEST(NaN, InOneKvHeadReachesItsQueryHeadsOnly) {
     const AttentionShape s = f.served({2, 4, 2, 9, 11, 20, 0.2f, false});
     AttentionData data = f.rounded(attention_data(s, Scores::kNormal));
     const Result clean = run(f, s, data);
+    expect_close(f, s, data, clean);
     // Batch 1, kv head 0: query heads 0 and 1 of batch 1, which are rows 36 to 53.
     const auto hit = [](std::int64_t row) { return row >= 36 && row < 54; };
     std::vector<float>* const tensors[] = {&data.K, &data.V};
@@ -181,6 +183,7 @@ TEST(NaN, InAMaskedKeyIsNotSeen) {
       const AttentionShape s = f.served(head(65, 70, 20, true));
       AttentionData data = f.rounded(attention_data(s, Scores::kNormal));
       const Result clean = run(f, s, data);
+      expect_close(f, s, data, clean);
       const auto hit = [key](std::int64_t row) { return row + 5 >= key; };
       SCOPED_TRACE(f.name() + ", " + name(s) + ", NaN in key " + std::to_string(key));
       fill_rows(data.K, s.head_dim, key, key + 1, kNaN);

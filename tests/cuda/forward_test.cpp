@@ -74,11 +74,15 @@ TEST(Launch, RefusesBadShapesAndWritesNothing) {
     s = good, expect_refused(f, good, (s.seqlen_k = -7, s));
     s = good, expect_refused(f, good, (s.head_dim = 0, s));
     s = good, expect_refused(f, good, (s.seqlen_k = std::int64_t{1} << 60, s));
+    expect_zeros(f, head(kWhole, 0, 64));
   }
 }
 
 TEST(Launch, TakesMoreHeadsThanAGridsSecondDimensionHolds) {
-  for (const Forward& f : forwards()) expect_zeros(f, f.served(heads(65536, 1, 1, 1, 0, 8)));
+  for (const Forward& f : forwards()) {
+    expect_zeros(f, f.served(heads(65536, 1, 1, 1, 0, 8)));
+    if (f.has_score_matrix()) expect_matches_oracle(f, heads(1, 65537, 1, 1, 2, 1), Scores::kNormal);
+  }
 }
 
 // With Q = 0 every key has the weight 1 / n: O is the mean of V and lse is ln n, in base e.
@@ -202,11 +206,6 @@ TEST(Heads, NeighboursShareAKvHead) {
     if (!f.serves(s)) continue;
     EXPECT_EQ(run(f, s, {filled(4, 1), filled(2, 1), {1, 2}}).O, (std::vector<float>{1, 1, 2, 2})) << f.name();
   }
-}
-
-TEST(Heads, MoreThanAGridsSecondDimensionHolds) {
-  for (const Forward& f : forwards())
-    if (f.has_score_matrix()) expect_matches_oracle(f, heads(1, 65537, 1, 1, 2, 1), Scores::kNormal);
 }
 
 // Small shapes for every branch, in allocations of exactly their size: what compute-sanitizer is run with.
