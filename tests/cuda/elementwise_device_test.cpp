@@ -27,13 +27,10 @@ TEST(Device, LauncherOnlyEnqueuesOnItsStream) {
 
 TEST(Device, MoreThan2To31Elements) {
   const std::int64_t count = (std::int64_t{1} << 31) + 5, chunk = std::int64_t{1} << 26;
-  std::size_t free_bytes = 0, total_bytes = 0;
-  CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total_bytes));
   for (const ElementwiseRung& rung : elementwise_rungs()) {
     ElementwiseCall(rung, coefficients(1), {1.0f})
         .launch();  // an exercise that is not written fails, it is not skipped
-    if (free_bytes < static_cast<std::size_t>(count) * 8 + (std::size_t{1} << 30))
-      GTEST_SKIP() << "needs 18 GB of device memory, " << static_cast<double>(free_bytes) / 1e9 << " GB are free";
+    SKIP_WITHOUT_MEMORY(static_cast<std::size_t>(count) * 8);
     DeviceBuffer<float> x(count), y(count);
     CUDA_CHECK(cudaMemset(x.data(), 0x3F, x.bytes()));  // 0.747 everywhere, but 1, 2, 3, ... at the first of each chunk
     CUDA_CHECK(cudaMemset(y.data(), 0xFF, y.bytes()));

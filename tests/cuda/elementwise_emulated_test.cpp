@@ -52,14 +52,13 @@ TEST(Traffic, NothingToDoLaunchesNothing) {
 TEST(Order, OfBlocksWarpsAndLanesDoesNotChangeABit) {
   using emulator::Order;
   for (const ElementwiseRung& rung : elementwise_rungs())
-    for (const Order order : {Order::kAscending, Order::kDescending, Order::kRandom}) {
+    for (const Order order : {Order::kAscending, Order::kDescending, Order::kRandom, Order::kMixed}) {
       emulator::set_order(order);
       const std::vector<float> x = normal(3001);
       ElementwiseCall call(rung, coefficients(4), x, 1);
       call.launch();
       EXPECT_TRUE(same_bits(call.result(), expected_y(call.args, x))) << rung.name;
     }
-  emulator::set_order(Order::kAscending);
 }
 
 }  // namespace

@@ -57,14 +57,10 @@ TEST(Device, MoreHeadsThanAGridsSecondDimensionHolds) {
 class Huge {
  public:
   Huge(const Forward& f, const AttentionShape& s) : shape_(s), f_(f) {}
-  // 0 when it fits.
-  std::size_t missing_bytes() const {
+  std::size_t bytes() const {
     const auto elements = static_cast<std::size_t>(2 * q_size(shape_) + 2 * kv_size(shape_));
-    const std::size_t needed = elements * f_.element_bytes() + static_cast<std::size_t>(lse_size(shape_)) * 4 +
-                               f_.workspace_bytes(shape_) + (std::size_t{1} << 30);
-    std::size_t free_bytes = 0, total_bytes = 0;
-    CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total_bytes));
-    return needed > free_bytes ? needed - free_bytes : 0;
+    const auto rows = static_cast<std::size_t>(lse_size(shape_));
+    return elements * f_.element_bytes() + rows * sizeof(float) + f_.workspace_bytes(shape_);
   }
   void allocate() {
     for (DeviceBytesBuffer* tensor : {&Q_, &O_}) *tensor = zeros(q_size(shape_));
@@ -130,8 +126,7 @@ void expect_far_heads(const Forward& f, const AttentionShape& s) {
   SCOPED_TRACE(f.name() + ", " + name(s));
   run(f, heads(1, 1, 1, 1, 1, 64), {std::vector<float>(64), std::vector<float>(64), std::vector<float>(64)});
   Huge huge(f, s);
-  if (const std::size_t bytes = huge.missing_bytes())
-    GTEST_SKIP() << "needs " << static_cast<double>(bytes) / 1e9 << " GB more device memory than is free";
+  SKIP_WITHOUT_MEMORY(huge.bytes());
   huge.allocate();
   AttentionShape one = s;
   one.batch = one.q_heads = one.kv_heads = 1;
@@ -173,7 +168,7 @@ TEST(Device, OneHeadOfMoreThan2To31Elements) {
     // The last query is alone not 0: it prefers key 1, the others weigh both alike.
     Huge queries(f, heads(1, 1, 1, rows, 2, dim)), keys(f, heads(1, 1, 1, 2, rows, dim));
     run(f, heads(1, 1, 1, 1, 1, 64), {std::vector<float>(64), std::vector<float>(64), std::vector<float>(64)});
-    if (queries.missing_bytes() || keys.missing_bytes()) GTEST_SKIP() << "needs 18 GB of device memory";
+    SKIP_WITHOUT_MEMORY(std::max(queries.bytes(), keys.bytes()));
     queries.allocate();
     queries.put_Q(rows - 1, std::vector<float>(128, 16.0f));
     queries.put_K(1, ones);

@@ -89,7 +89,7 @@ TEST(Traffic, AFewQueriesReadKAndVOnce) {
     const AttentionShape s = square(16, 128, 20);
     const std::int64_t loads = traffic(f, s).loads;
     EXPECT_GE(loads, (16 + 2 * 128) * 20);
-    if (!f.has_score_matrix()) EXPECT_LE(loads, (128 + 2 * 128) * 20) << "16 queries are one tile";
+    EXPECT_TRUE(f.has_score_matrix() || loads <= (128 + 2 * 128) * 20) << loads << ", and 16 queries are one tile";
   }
 }
 
@@ -110,13 +110,12 @@ TEST(Order, OfBlocksWarpsAndLanesDoesNotChangeABit) {
       SCOPED_TRACE(f.name() + ", " + name(s));
       const AttentionData data = f.rounded(attention_data(s, Scores::kGrowing));
       std::vector<Result> results;
-      for (const Order order : {Order::kAscending, Order::kDescending, Order::kRandom, Order::kRandom}) {
+      for (const Order order : {Order::kAscending, Order::kDescending, Order::kRandom, Order::kMixed}) {
         emulator::set_order(order);
         results.push_back(run(f, s, data));
         EXPECT_TRUE(same_bits(results.back().O, results[0].O)) << "O, order " << results.size() - 1;
         EXPECT_TRUE(same_bits(results.back().lse, results[0].lse)) << "lse, order " << results.size() - 1;
       }
-      emulator::set_order(Order::kAscending);
       expect_close(f, s, data, results[0]);
     }
 }

@@ -1,5 +1,5 @@
-// Each program of the ladder's tests includes this once: without a GPU that its rungs run on, device tests are skipped,
-// except that an unwritten exercise still fails.
+// Programs of the ladder's tests include this: without a GPU that their rungs run on, tests of the device are skipped,
+// except that an unwritten exercise still fails. What skips a test says "GpuEnvironment: skipped: ", which CTest reads.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,19 +9,20 @@
 namespace nanolm::cuda {
 
 #ifndef NANOLM_EMULATED
-class DeviceEnvironment : public testing::Environment {
+class GpuEnvironment : public testing::Environment {
   void SetUp() override {
     int count = 0;
     const cudaError_t code = cudaGetDeviceCount(&count);
     if (code == cudaErrorNoDevice || code == cudaErrorInsufficientDriver || (code == cudaSuccess && count == 0)) {
       for (const Rung* rung : ladder()) call_with_nothing(*rung);
-      GTEST_SKIP() << "no CUDA device: " << cudaGetErrorString(code);
+      GTEST_SKIP() << "GpuEnvironment: skipped: no CUDA device: " << cudaGetErrorString(code);
     }
     CUDA_CHECK(code);  // any other error is a fault of the machine and fails
     for (const Rung* rung : ladder())
       if (current_device().compute_capability < rung->lowest_compute_capability) {
         call_with_nothing(*rung);
-        GTEST_SKIP() << rung->name << " needs compute capability " << rung->lowest_compute_capability / 10.0;
+        GTEST_SKIP() << "GpuEnvironment: skipped: " << rung->name << " needs compute capability "
+                     << rung->lowest_compute_capability / 10.0;
       }
   }
   // A stub throws NotImplemented before it looks for a device; anything else does not get past its checks.
@@ -39,8 +40,18 @@ class DeviceEnvironment : public testing::Environment {
     call(rung.forward_bf16, ForwardArgs<bf16>{});
   }
 };
-[[maybe_unused]] inline const testing::Environment* const device_environment =
-    testing::AddGlobalTestEnvironment(new DeviceEnvironment);  // GoogleTest deletes it
+[[maybe_unused]] inline const testing::Environment* const gpu_environment =
+    testing::AddGlobalTestEnvironment(new GpuEnvironment);  // GoogleTest deletes it
 #endif
+
+// For a test that needs more memory than the device may have.
+inline bool has_memory(std::size_t bytes) {
+  std::size_t free_bytes = 0, total_bytes = 0;
+  CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total_bytes));
+  return bytes + (std::size_t{1} << 28) <= free_bytes;
+}
+#define SKIP_WITHOUT_MEMORY(bytes)        \
+  if (!::nanolm::cuda::has_memory(bytes)) \
+  GTEST_SKIP() << "GpuEnvironment: skipped: needs " << static_cast<double>(bytes) / 1e9 << " GB of free device memory"
 
 }  // namespace nanolm::cuda
