@@ -119,10 +119,8 @@ struct Rung {
 // The rows, each defined by its .cu.
 extern const Rung fused_elementwise, naive_attention, flash_forward;
 
-// The table: the rows of the rungs that a program is built with, as CMake says.
-#ifdef NANOLM_RUNGS
-inline std::vector<const Rung*> ladder() { return {NANOLM_RUNGS}; }
-#endif
+// The table: the rows of the rungs that a program is linked with; its build defines it.
+std::vector<const Rung*> ladder();
 
 // Given: the checks behind the first statement of a launcher.
 inline void check_elementwise(const ElementwiseArgs& a) {
