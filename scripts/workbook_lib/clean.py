@@ -13,7 +13,7 @@ from .week import ROOT
 IN_SOURCE_FILES = ("CMakeCache.txt", "CTestCustom.cmake", "CTestTestfile.cmake", "DartConfiguration.tcl", "Makefile",
                    "build.ninja", ".build.lock", ".ninja_deps", ".ninja_log", "cmake_install.cmake",
                    "compile_commands.json", ".workbook.json")
-IN_SOURCE_FOLDERS = ("CMakeFiles", "Testing", "_deps", "bin", "ids", "lib")
+IN_SOURCE_FOLDERS = ("CMakeFiles", "Testing", "_deps", "bin", "generated", "ids", "lib")
 # Names that a person may use too: removed only with CMake's mark in their first line.
 MARKED = {"Makefile": "CMAKE generated file", "build.ninja": "CMAKE generated file",
           "cmake_install.cmake": "Install script for directory", "CTestTestfile.cmake": "CMake generated Testfile"}
@@ -63,7 +63,7 @@ def _in_source():
     if not any(os.path.exists(os.path.join(ROOT, name)) for name in ("CMakeCache.txt", "CMakeFiles")):
         return []
     found = [os.path.join(ROOT, name) for name in IN_SOURCE_FILES + IN_SOURCE_FOLDERS]
-    for folder in ("bench", os.path.join("tests", "meta")):
+    for folder in ("bench", "emulator", os.path.join("tests", "meta")):
         found += [os.path.join(ROOT, folder, name) for name in ("CMakeFiles", *MARKED)]
     return [path for path in found if os.path.lexists(path) and _is_generated(path)]
 

@@ -44,9 +44,9 @@ message(STATUS "CUDA rungs: ${back_ends_text}")
 # add_emulated(TARGET SOURCE NAME ID): an object library of a .cu file as the emulator runs it. NAME is what messages call
 # the file; it is compiled again when ID changes.
 function(add_emulated target source name id)
-  set(code "${CMAKE_BINARY_DIR}/emulated/${target}.cpp")
+  set(code "${CMAKE_BINARY_DIR}/generated/${target}.cpp")
   add_custom_command(OUTPUT "${code}" DEPENDS emulator_rewrite "${source}" ${id} VERBATIM
-    COMMAND ${CMAKE_COMMAND} -E make_directory "${CMAKE_BINARY_DIR}/emulated"
+    COMMAND ${CMAKE_COMMAND} -E make_directory "${CMAKE_BINARY_DIR}/generated"
     COMMAND emulator_rewrite "${source}" "${code}" "${name}")
   add_library(${target} OBJECT EXCLUDE_FROM_ALL "${code}")
   target_link_libraries(${target} PUBLIC emulator)
@@ -98,7 +98,7 @@ function(add_rung rung kind)
       target_compile_definitions(${tests} PRIVATE $<TARGET_PROPERTY:${program},INTERFACE_COMPILE_DEFINITIONS>)
       target_compile_options(${tests} PRIVATE ${own_warnings} $<IF:$<BOOL:${NANOLM_SANITIZE}>,-O0,-O1>)
     endif()
-    set(table "${CMAKE_BINARY_DIR}/ladder/${row}.cpp")
+    set(table "${CMAKE_BINARY_DIR}/generated/ladder_${row}.cpp")
     file(CONFIGURE OUTPUT "${table}" CONTENT "#include \"nanolm/cuda/ladder.h\"
 std::vector<const nanolm::cuda::Rung*> nanolm::cuda::ladder() { return {&nanolm::cuda::@row@}; }
 " @ONLY)
