@@ -18,6 +18,7 @@ import tempfile
 
 import attention_tables
 from attention_record import Bench
+from workbook_lib.language import translate
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 QUICK = ["--heads", "1", "--sizes", "256,512,1024,2048", "--samples", "5"]
@@ -181,7 +182,7 @@ def run(options):
         for name in sorted(os.listdir(staging)):
             os.replace(os.path.join(staging, name), os.path.join(out, name))
         print(attention_tables.summary(bench))
-        print("Wrote %s" % os.path.join(options.out, "tables.md"))
+        print(translate("Wrote %s" % os.path.join(options.out, "tables.md")))
         if no_plots:
             raise Problem("no plots: %s" % no_plots, status=1)
     finally:
@@ -198,11 +199,11 @@ def main(arguments):
     try:
         run(parse(arguments))
     except Problem as problem:
-        print("attention_bench: %s" % problem, file=sys.stderr)
+        print("attention_bench: %s" % translate(str(problem)), file=sys.stderr)
         return problem.status
     except KeyboardInterrupt:
         seconds = (datetime.datetime.now() - started).total_seconds()
-        print("attention_bench: interrupted after %.0f s; nothing was written" % seconds, file=sys.stderr)
+        print("attention_bench: " + translate("interrupted after %.0f s; nothing was written" % seconds), file=sys.stderr)
         return 130
     return 0
 

@@ -17,7 +17,7 @@ usage: scripts/workbook VERB [...]
 
   start DIR                      copy the exercises to a folder of your own; the verbs below then work on it
   next                           the first exercise that is not done: file and line, test, note
-  check [LESSON]                 grade your answers: all lessons, or one (3, 03, softmax); --impl TREE: another tree
+  check [LESSON...]              grade your answers: all lessons, or some (3, 03, softmax); --impl TREE: another tree
   watch [LESSON]                 grade the lesson you edit on every save, until Ctrl-C
   hint [LESSON [FUNCTION]]       a hint on an exercise, one more each time, three in all
   progress                       the week, how far you are and what the last checks found
@@ -27,17 +27,42 @@ usage: scripts/workbook VERB [...]
   bench [--quick]                measure naive against tiled attention: tables and plots in results/
   mistakes [LESSON]              prove the tests: every known mistake must fail, and be named
   grade PATH... [--seed S]       points for submissions, each run in a sandbox (instructors, Linux)
-  release OUT [--without-answers]   a copy for students (instructors)
+  release OUT [--since OLD] [--without-answers]   a copy for students (instructors)
   clean                          remove build folders and what an in-source build leaves behind
 
 Every verb takes --lang en or ru; without it the locale decides. The first run installs what is missing and says so.
 More on a verb: scripts/workbook VERB --help
 """
 
+HELP_IN_RUSSIAN = """\
+запуск: scripts/workbook КОМАНДА [...]
+
+  start DIR                      скопировать упражнения в свою папку; команды ниже работают с ней
+  next                           первое ненаписанное упражнение: файл и строка, тест, заметка
+  check [LESSON...]              проверить решения: все уроки или некоторые (3, 03, softmax); --impl TREE: другая папка
+  watch [LESSON]                 проверять урок при каждом сохранении, пока не нажать Ctrl-C
+  hint [LESSON [FUNCTION]]       подсказка к упражнению, каждый раз на одну больше, всего три
+  progress                       неделя, сколько сделано и что нашла последняя проверка
+  solution LESSON                ответ из reference рядом с вашим, когда ваш верен (или --give-up)
+  reset LESSON                   вернуть урок к заготовке; написанное сохраняется
+  test                           доказать решения: все тесты на reference/
+  bench [--quick]                измерить наивное внимание против тайлового: таблицы и графики в results/
+  mistakes [LESSON]              доказать тесты: каждая известная ошибка должна быть найдена и названа
+  grade PATH... [--seed S]       баллы за работы, каждая в песочнице (преподавателям, Linux)
+  release OUT [--since OLD] [--without-answers]   копия для студентов (преподавателям)
+  clean                          удалить папки сборки и следы сборки в исходной папке
+
+Каждая команда понимает --lang en или ru; без него решает локаль. Первый запуск ставит недостающее и говорит об этом.
+Подробнее о команде: scripts/workbook КОМАНДА --help
+"""
+
 
 class Parser(argparse.ArgumentParser):
     def error(self, message):
         raise Problem("%s (see scripts/workbook --help)" % message)
+
+    def add_argument(self, *names, **settings):
+        return super().add_argument(*names, **{**settings, "help": language.translate(settings["help"])})
 
 
 def positive(text):
@@ -55,7 +80,7 @@ def parsers():
     verbs = {}
 
     def verb(name, function, description):
-        parser = Parser(prog="scripts/workbook " + name, description=description, allow_abbrev=False)
+        parser = Parser(prog="scripts/workbook " + name, description=language.translate(description), allow_abbrev=False)
         parser.set_defaults(function=function,
                             builds=name in ("test", "check", "bench", "watch", "mistakes", "grade"))
         verbs[name] = parser
@@ -77,8 +102,8 @@ def parsers():
             parser.epilog, parser.formatter_class = json, argparse.RawDescriptionHelpFormatter
         return parser
 
-    one = verb("check", check.run, "Builds and tests one lesson, or all. Exit status 0: everything passed.")
-    on_my_tree(one, json=check.JSON)
+    one = verb("check", check.run, "Builds and tests some lessons, or all. Exit status 0: everything passed.")
+    on_my_tree(one, "*", check.JSON)
     one.add_argument("--jobs", type=positive, metavar="N", help="tests at once")
     measure = verb("bench", bench.run, "Measures naive against tiled attention. Other arguments are passed on to "
                                        "scripts/attention_bench.py; its own --help lists them.")
@@ -99,6 +124,8 @@ def parsers():
     edition = verb("release", release.run, "Copies the workbook for students: what git tracks, less the judge and the "
                                            "checks of the workbook itself.")
     edition.add_argument("out", metavar="OUT", help="a folder that is not there yet")
+    edition.add_argument("--since", metavar="OLD", help="folder of the last release: says which stubs changed, and refuses "
+                         "changed signatures and a CHANGELOG.md that does not name those stubs")
     edition.add_argument("--without-answers", action="store_true", help="leave reference/ and the mistakes' sources out")
     verb("clean", clean.run, "Removes build folders and what an in-source build leaves behind; nothing git tracks.")
     begin = verb("start", start.run, "Copies the exercises to a new or empty folder and remembers it: check, next, "
@@ -131,7 +158,7 @@ def main(arguments):
     except ValueError as error:
         raise Problem(str(error)) from None
     if not arguments or arguments[0] in ("-h", "--help", "help"):
-        print(HELP, end="")
+        print(HELP_IN_RUSSIAN if language.russian() else HELP, end="")
         return 0
     verbs = parsers()
     if arguments[0] not in verbs:

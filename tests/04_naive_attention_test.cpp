@@ -5,6 +5,7 @@
 
 #include "nanolm/naive_attention.h"
 #include "support/all_close.h"
+#include "support/cases.h"
 #include "support/data.h"
 #include "support/oracle.h"
 #include "support/output.h"
@@ -31,6 +32,7 @@ std::vector<float> run(const AttentionShape& s, const AttentionData& data) {
 void expect_matches_oracle(const AttentionShape& s) {
   for (const Scores regime : kRegimes) {
     SCOPED_TRACE(name(s) + ", " + name(regime));
+    const Case this_case(s);
     const AttentionData data = attention_data(s, regime);
     const oracle::Forward truth = oracle::forward(s, data.Q, data.K, data.V);
     EXPECT_TRUE(all_close(run(s, data), truth.O, output_tolerance(s, truth), rows_and_columns(s, "column", s.head_dim)))

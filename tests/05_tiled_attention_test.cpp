@@ -5,6 +5,7 @@
 
 #include "nanolm/tiled_attention.h"
 #include "support/all_close.h"
+#include "support/cases.h"
 #include "support/data.h"
 #include "support/oracle.h"
 #include "support/output.h"
@@ -34,10 +35,11 @@ void expect_matches_oracle(const AttentionShape& s, const Tiling& tiling) {
   for (const Scores regime : kRegimes) {
     SCOPED_TRACE(name(s) + ", " + name(regime) + ", tiles of " + std::to_string(tiling.block_q) + " x " +
                  std::to_string(tiling.block_k));
+    const Case this_case(s, tiling);
     const AttentionData data = attention_data(s, regime);
     const oracle::Forward truth = oracle::forward(s, data.Q, data.K, data.V);
     const Result r = run(s, tiling, data);
-    const std::vector<Dim> rows{{"batch", s.batch}, {"head", s.q_heads}, {"row", s.seqlen_q}};
+    const std::vector<Dim> rows{{"batch", s.batch}, {"head", s.q_heads}, {"row", s.seqlen_q, tiling.block_q}};
     std::vector<Dim> elements = rows;
     elements.push_back({"column", s.head_dim});
     EXPECT_TRUE(all_close(r.O, truth.O, output_tolerance(s, truth), elements))

@@ -44,11 +44,14 @@ TEST(AttentionBackward, GivenChecksRefuseWrongSizes) {
 TEST(AttentionBackward, DeltaIsTheRowSumOfOutputTimesGradient) {
   for (const AttentionShape& shape : attention_shapes(true)) {
     SCOPED_TRACE(name(shape));
+    const Case this_case(shape);
     const Problem p(shape, Scores::kNormal);
     const oracle::Backward truth = p.truth();
     Output delta(lse_size(shape));
     output_delta(shape, p.O, p.dO, delta.span());
-    EXPECT_TRUE(all_close(delta, truth.delta, oracle::gradient_tolerance(shape, truth) * truth.delta_magnitude));
+    EXPECT_TRUE(all_close(delta, truth.delta, oracle::gradient_tolerance(shape, truth) * truth.delta_magnitude,
+                          {{"batch", shape.batch}, {"head", shape.q_heads}, {"row", shape.seqlen_q}}))
+        << "delta" << derivation(shape, truth, truth.delta_magnitude);
     EXPECT_TRUE(delta.canaries_intact());
   }
 }
@@ -74,7 +77,9 @@ TEST(AttentionBackward, ProbabilitiesOfEachTileAreThoseOfTheForwardPass) {
           for (std::int64_t i = t.first_q; i < t.first_q + t.rows_q; ++i)
             for (std::int64_t j = t.first_k; j < t.first_k + t.rows_k; ++j)
               expected.push_back(truth.P[static_cast<std::size_t>(i * shape.seqlen_k + j)]);
-          ASSERT_TRUE(all_close(P, expected, oracle::lse_tolerance(shape, truth)));
+          ASSERT_TRUE(
+              all_close(P, expected, oracle::lse_tolerance(shape, truth), {{"row", t.rows_q}, {"key", t.rows_k}}))
+              << "P of the tile at row " << t.first_q << ", key " << t.first_k << derivation(shape, truth, false);
         }
     }
 }

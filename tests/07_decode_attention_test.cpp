@@ -4,6 +4,7 @@
 
 #include "nanolm/decode_attention.h"
 #include "support/all_close.h"
+#include "support/cases.h"
 #include "support/data.h"
 #include "support/oracle.h"
 #include "support/output.h"
@@ -113,6 +114,7 @@ TEST(DecodeAttention, PartIsAttentionOverItsKeysAlone) {
     for (const AttentionShape& s : kShapes)
       for (const KeyRange& keys : {KeyRange{0, s.seqlen_k}, {0, s.seqlen_k / 2}, {s.seqlen_k / 3, s.seqlen_k}}) {
         SCOPED_TRACE(name(s) + ", " + name(scores) + ", keys from " + std::to_string(keys.first));
+        const Case this_case(s);
         const AttentionData d = attention_data(s, scores);
         const oracle::Forward truth = oracle::forward(s, d.Q, d.K, d.V);
         // The whole row's P, divided by what of it falls to the part.
@@ -213,6 +215,7 @@ TEST(DecodeAttention, NumberOfSplitsDoesNotMatter) {
       const oracle::Forward truth = oracle::forward(s, d.Q, d.K, d.V);
       for (const std::int64_t splits : {1, 2, 3, 7, 64, 300}) {
         SCOPED_TRACE(name(s) + ", " + name(scores) + ", " + std::to_string(splits) + " parts");
+        const Case this_case(s);
         const Result r = decode(s, splits, d);
         EXPECT_TRUE(all_close(r.O, truth.O, oracle::output_tolerance(s, truth), dims(s)))
             << "O" << derivation(s, truth, true);

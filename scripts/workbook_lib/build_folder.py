@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import shutil
 import tempfile
 
@@ -98,6 +99,14 @@ def run_ctest_for_results(machine, folder, arguments, on_line):
                 return code, file.read()
         except FileNotFoundError:
             return code, None
+
+
+def to_build(folder, target):
+    """What a person at the workbook's folder types to build a target."""
+    cmake = _cached(folder, "CMAKE_COMMAND") or "cmake"
+    if os.path.realpath(shutil.which("cmake") or "") == os.path.realpath(cmake):
+        cmake = "cmake"
+    return " ".join(map(shlex.quote, (shown(cmake), "--build", shown(folder), "--target", target)))
 
 
 def cores():

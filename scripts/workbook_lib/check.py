@@ -1,8 +1,9 @@
-"""`scripts/workbook check`: builds and tests one lesson or all, and says of each what is wrong first."""
+"""`scripts/workbook check`: builds and tests some lessons or all, and says of each what is wrong first."""
 
 import json
 import os
 import re
+import shlex
 import time
 
 from . import build_folder, console, diagnosis, last_checks, setup_machine, verdicts
@@ -21,45 +22,41 @@ JSON = """\
 def run(options):
     console.only_errors(options.json)
     tree = tree_of(options.impl)
-    chosen = [find_lesson(options.lesson)] if options.lesson is not None else lessons()
+    chosen = list(dict.fromkeys(map(find_lesson, options.lesson))) or lessons()
     machine = setup_machine.prepare()
     folder = build_folder.folder_for(tree)
-    if options.lesson is not None:
-        by_lesson = {chosen[0].stem: check_one(machine, folder, tree, chosen[0], options.jobs)}
-    else:
-        digests = {entry.stem: last_checks.source_digest(tree, entry.stem) for entry in chosen}
-        with build_folder.held(folder):
-            results = _run_tests(machine, folder, tree, None, options.jobs)
-        by_lesson = {entry.stem: _of_lesson(results, entry.stem) for entry in chosen}
-        _remember(tree, by_lesson, digests)
+    by_lesson = check_lessons(machine, folder, tree, chosen, options.jobs)
     if options.json:
         _print_json(chosen, by_lesson, tree)
-    elif options.lesson is not None:
-        print_lesson(chosen[0], by_lesson[chosen[0].stem], tree, folder)
+    elif options.lesson:
+        for entry in chosen:
+            print_lesson(entry, by_lesson[entry.stem], tree, folder)
     else:
         _print_all(chosen, by_lesson, tree)
     return 0 if all(_passed(found) for found in by_lesson.values()) else 1
 
 
-def check_one(machine, folder, tree, entry, jobs=None):
-    """(build, tests) of one lesson, as _of_lesson gives them; what `check LESSON` and `watch` do."""
-    digests = {entry.stem: last_checks.source_digest(tree, entry.stem)}
+def check_lessons(machine, folder, tree, chosen, jobs=None):
+    """{stem: (build, tests)} as _of_lesson gives them; what `check` and `watch` do."""
+    digests = {entry.stem: last_checks.source_digest(tree, entry.stem) for entry in chosen}
     with build_folder.held(folder):
-        results = _run_tests(machine, folder, tree, [entry], jobs)
-    build, tests = _of_lesson(results, entry.stem)
-    found = build, diagnosis.explain(machine, entry.stem, tests)  # outside the lock: it may build the same folder
-    _remember(tree, {entry.stem: found}, digests)
-    return found
+        results = _run_tests(machine, folder, tree, chosen, jobs)
+    by_lesson = {}
+    for entry in chosen:  # outside the lock: to name a mistake may take a build in the same folder
+        build, tests = _of_lesson(results, entry.stem)
+        by_lesson[entry.stem] = build, diagnosis.explain(machine, entry.stem, tests)
+    _remember(tree, by_lesson, digests)
+    return by_lesson
 
 
 def _run_tests(machine, folder, tree, chosen, jobs):
-    """The verdicts on the tests of these lessons; of all lessons where chosen is None."""
-    names = ", ".join(entry.stem for entry in chosen) if chosen else "all lessons"
+    """The verdicts on the tests of these lessons."""
+    names = "all lessons" if len(chosen) == len(lessons()) > 1 else ", ".join(entry.stem for entry in chosen)
     say("Building and testing %s of %s in %s" % (names, shown(tree), shown(folder)))
     build_folder.configure(machine, folder, tree)
-    arguments = ["-R", "^(%s)[.]" % "|".join(entry.stem for entry in chosen or lessons())]
+    arguments = ["-R", "^(%s)[.]" % "|".join(entry.stem for entry in chosen)]
     # Alone, a lesson's tests may all wait for an endless loop at the same time.
-    arguments += ["-j", str(jobs or build_folder.cores() * (4 if chosen else 1))]
+    arguments += ["-j", str(jobs or build_folder.cores() * (4 if len(chosen) == 1 else 1))]
     how, started = {}, time.monotonic()
 
     def on_line(line):
@@ -113,6 +110,9 @@ def _print_all(chosen, by_lesson, tree):
     for entry in chosen:
         say("%s %-22s %s" % (tick() if _passed(by_lesson[entry.stem]) else cross(), entry.stem,
                              _summary(by_lesson[entry.stem])))
+        named = [line for test in by_lesson[entry.stem][1] for line in test.lines if diagnosis.names_a_mistake(line)]
+        for line in named[:diagnosis.MOST_NAMED]:
+            say("      " + line)
     done = sum(map(_passed, by_lesson.values()))
     say("%d of %d lessons of %s pass." % (done, len(chosen), shown(tree))
         + ("" if done == len(chosen) else " More on one: scripts/workbook check 03"))
@@ -143,10 +143,10 @@ def print_lesson(entry, found, tree, folder):
     say("%s %s: %d of %d tests pass." % (tick() if _passed(found) else cross(), entry.stem, passed, len(tests)))
     first = next((test for test in tests if test.kind not in ("passed", "not implemented")), None)
     if first:
-        program = os.path.join(shown(folder), "bin", entry.stem + "_test")
-        if re.search(r"[^\w./-]", program):
-            program = "'%s'" % program.replace("'", "'\\''")
+        program = shlex.quote(os.path.join(shown(folder), "bin", entry.stem + "_test"))
         say("  One test alone: %s --gtest_filter=%s" % (program, first.name))
+        say("  That runs what was built last. After an edit, first: %s"
+            % build_folder.to_build(folder, entry.stem + "_test"))
 
 
 def _remember(tree, by_lesson, digests):

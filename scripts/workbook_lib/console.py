@@ -85,14 +85,14 @@ def say(text=""):
 def error(message):
     end_progress()
     sys.stdout.flush()
-    print("error: %s" % message, file=sys.stderr)
+    print("%s: %s" % (language.translate("error"), language.translate(str(message))), file=sys.stderr)
 
 
 def progress(text):
     """A line that the next one replaces; shown on a terminal only."""
     global _progress_shown
     if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not _only_errors:
-        print("\r\033[K" + text[:78], end="", file=sys.stderr, flush=True)
+        print("\r\033[K" + language.translate(text)[:78], end="", file=sys.stderr, flush=True)
         _progress_shown = True
 
 

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import sys
 import time
@@ -40,6 +41,11 @@ def explain(machine, stem, tests):
     return explained
 
 
+def names_a_mistake(line):
+    """Whether the line is a sentence of explain(), not only its number again."""
+    return re.match(r"(this equals|or, with the same results,) mistake M\S+: ", line) is not None
+
+
 def write(stem, tests, bank):
     os.makedirs(FOLDER, exist_ok=True)
     path = _path(FOLDER, stem)
@@ -67,10 +73,14 @@ def _record(machine, stem):
     try:
         with build_folder.held(folder), build_folder.held(FOLDER):
             mistakes_run.build_tests(machine, folder, [stem])
-            compiler = mistakes_run.Compiler(machine["compiler"], stem, scratch)
+            compiler = mistakes_run.Compiler(mistakes_run.quickest(machine), [stem], scratch)
             program = os.path.join(folder, "bin", stem + "_test")
-            bank = mistakes_run.observe_bank(compiler, program, mistakes,
-                                             lambda m: progress("%3.0f s  %s" % (time.monotonic() - started, m.id)))
+            with mistakes_run.workers() as submit:
+                observed = [submit(mistakes_run.observe_mistake, compiler, stem, program, m) for m in mistakes]
+                bank = []
+                for future in observed:
+                    bank.append(future.result())
+                    progress("%3.0f s  %s" % (time.monotonic() - started, bank[-1]["id"]))
             write(stem, [], bank)
     except Problem as problem:  # the verdicts stand without it
         say("No mistake can be named: %s" % str(problem).splitlines()[0])

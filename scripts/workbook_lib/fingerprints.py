@@ -11,6 +11,8 @@ FAILURE = re.compile(r"^(?:(?P<file>[^\n]*?):(?P<line>\d+)|unknown file): Failur
 # A string in quotes, such as the record of who was called, counts as one number.
 NUMBER = re.compile(r'"\w*"|(?<![\w.])-?(?:\d+\.?\d*(?:e[-+]?\d+)?|\binf\b|\bnan\b)', re.IGNORECASE)
 COUNT = re.compile(r"\b(\d+)( of \d+ elements are wrong)")
+# What tests/support/cases.h says behind the last failure; which cases just fail moves, too.
+ONLY = re.compile(r"^only .* fail: \d+ of \d+\n", re.MULTILINE)
 # So many failures of a test are recorded. A wrong kernel fails hundreds of cases, and the first say as much as all.
 FIRST = 12
 # Two numbers are the same within this share. An answer summed in another order, or compiled otherwise, moves the wrong
@@ -26,7 +28,7 @@ AGREEING = 0.8
 
 def failures_of(output):
     """The failures in one test's output: [where, numbers], each in the order said."""
-    body = output.split("[ RUN      ]", 1)[-1].split("[  FAILED  ]", 1)[0]
+    body = ONLY.sub("", output.split("[ RUN      ]", 1)[-1].split("[  FAILED  ]", 1)[0])
     starts = list(FAILURE.finditer(body))
     found = []
     for start, end in zip(starts[:FIRST], starts[1:FIRST + 1] + [None] * FIRST):

@@ -7,6 +7,7 @@ import textwrap
 
 from . import gaps, next_exercise, settings
 from .console import Problem, faint, say
+from .language import translate
 from .week import ROOT, find_lesson, lessons, shown
 
 LEVELS = ("what to think about", "the formula, or the order of steps", "almost the code, in words")
@@ -27,7 +28,7 @@ def run(options):
     width = min(shutil.get_terminal_size((100, 24)).columns, 100) - 4
     for number in range(1, level + 1):
         new = number > shown_before
-        say(("%d  %s" if new else faint("%d  %s")) % (number, LEVELS[number - 1]))
+        say(("%d  %s" if new else faint("%d  %s")) % (number, translate(LEVELS[number - 1])))
         for line in textwrap.wrap(texts[number - 1], width):
             say("   " + (line if new else faint(line)))
     short = stem.split("_")[0]

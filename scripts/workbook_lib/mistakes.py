@@ -26,19 +26,25 @@ def run(options):
         for mistake in mistakes:
             mistakes_bank.apply(mistake, mistakes_run.reference_text(stem))
     machine = setup_machine.prepare()
-    folder = build_folder.folder_for(mistakes_run.REFERENCE)
+    folder, scratch = build_folder.folder_for(mistakes_run.REFERENCE), os.path.join(diagnosis.FOLDER, "scratch")
     started, matrix, problems = time.monotonic(), {}, []
-    with build_folder.held(folder), build_folder.held(diagnosis.FOLDER):
+    with build_folder.held(folder), build_folder.held(diagnosis.FOLDER), mistakes_run.workers() as submit:
         say("Building the tests, then %d mistakes" % sum(map(len, banks.values())))
         mistakes_run.build_tests(machine, folder, list(banks))
-        for stem, mistakes in banks.items():
-            program = os.path.join(folder, "bin", stem + "_test")
-            tests, bank = _observe(machine, stem, program, mistakes)
+        ways = [(mistakes_run.quickest(machine), ("-O1",))] + _other_ways(machine)
+        # Every lesson's work stands in one queue, so that no core waits for another; the slow beginnings come first.
+        compilers = [submit(mistakes_run.Compiler, command, list(banks), os.path.join(scratch, str(number)), flags)
+                     for number, (command, flags) in enumerate(ways)]
+        observed = {stem: _submit(submit, compilers[0], stem, _program(folder, stem), bank)
+                    for stem, bank in banks.items()}
+        otherwise = _submit_otherwise(submit, compilers[1:], folder, banks)
+        for stem in banks:
+            tests, bank = _results(stem, *observed[stem])
             diagnosis.write(stem, tests, bank)
             matrix[stem] = {"tests": tests, "mistakes": bank}
             problems += _print_lesson(stem, tests, bank)
-        sample = [(stem, m) for stem, mistakes in banks.items() for m in mistakes]
-        problems += _compiled_otherwise(machine, folder, sample[::-(-len(sample) // OTHERWISE) or 1], matrix)
+        problems += _compiled_otherwise(ways[1:], otherwise, matrix)
+    shutil.rmtree(scratch)
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump(matrix, file, indent=1, ensure_ascii=False)
@@ -51,22 +57,48 @@ def run(options):
     return 1 if problems else 0
 
 
-def _observe(machine, stem, program, mistakes):
-    done = []
+def _program(folder, stem):
+    return os.path.join(folder, "bin", stem + "_test")
 
-    def on_done(mistake):
-        done.append(mistake)
-        progress("%s: %d of %d" % (stem, len(done), len(mistakes)))
 
-    scratch = os.path.join(diagnosis.FOLDER, stem)
-    compiler = mistakes_run.Compiler(machine["compiler"], stem, scratch)
-    right = mistakes_run.observe(program, compiler.library("answers", mistakes_run.reference_text(stem)))
+def _other_ways(machine):
+    """A student's compiler need not be the one that the record is made with."""
+    return [(machine["compiler"], ("-O3",))] + [("clang++", ("-O2",))] * bool(shutil.which("clang++"))
+
+
+def _submit(submit, compiler, stem, program, mistakes):
+    """What will become of the answers, then of each mistake."""
+    def answers():
+        library = compiler.result().library(stem, "answers", mistakes_run.reference_text(stem))
+        return mistakes_run.observe(program, library)
+
+    def wrong(mistake):
+        return mistakes_run.observe_mistake(compiler.result(), stem, program, mistake)
+
+    return submit(answers), [submit(wrong, mistake) for mistake in mistakes]
+
+
+def _submit_otherwise(submit, compilers, folder, banks):
+    """[(stem, way, what will become of it)] for a sample of the mistakes, the ways in turn."""
+    sample = [(stem, mistake) for stem, bank in banks.items() for mistake in bank]
+    sample = sample[::-(-len(sample) // OTHERWISE) or 1]
+
+    def wrong(compiler, stem, mistake):
+        return mistakes_run.observe_mistake(compiler.result(), stem, _program(folder, stem), mistake)
+
+    ways = [number % len(compilers) for number in range(len(sample))]
+    return [(stem, way, submit(wrong, compilers[way], stem, mistake)) for way, (stem, mistake) in zip(ways, sample)]
+
+
+def _results(stem, answers, observed):
+    right, bank = answers.result(), []
     wrong = [test for test, said in right.items() if said != "passed"]
     if wrong:
         raise Problem("%s fails with the answers themselves: %s" % (stem, ", ".join(wrong)), status=1)
-    bank = mistakes_run.observe_bank(compiler, program, mistakes, on_done)
+    for future in observed:
+        bank.append(future.result())
+        progress("%s: %d of %d" % (stem, len(bank), len(observed)))
     end_progress()
-    shutil.rmtree(scratch)
     return list(right), bank
 
 
@@ -122,27 +154,14 @@ def _misnamed(name, entry, failed, tests, bank):
     return problems
 
 
-def _compiled_otherwise(machine, folder, sample, matrix):
-    """A student's compiler need not be the one that the record was made with."""
-    ways = [(machine["compiler"], ("-O3",))] + [("clang++", ("-O2",))] * bool(shutil.which("clang++"))
-    problems, compilers = [], {}
-    for number, (stem, mistake) in enumerate(sample):
-        command, flags = ways[number % len(ways)]
-        progress("compiled otherwise: %s" % mistake.id)
-        if (stem, command) not in compilers:
-            scratch = os.path.join(diagnosis.FOLDER, "otherwise", stem + "_" + os.path.basename(command))
-            compilers[stem, command] = mistakes_run.Compiler(command, stem, scratch, flags)
-        compiler = compilers[stem, command]
-        text = mistakes_bank.apply(mistake, mistakes_run.reference_text(stem))
-        program = os.path.join(folder, "bin", stem + "_test")
-        said = mistakes_run.observe(program, compiler.library(mistake.id, text))
-        failed = {test: what for test, what in said.items() if what != "passed"}
-        bank = matrix[stem]["mistakes"]
-        entry = next(entry for entry in bank if entry["id"] == mistake.id)
-        name = "%s %s, compiled with %s %s," % (mistake.id, mistake.slug, os.path.basename(command), " ".join(flags))
-        problems += _misnamed(name, entry, failed, matrix[stem]["tests"], bank)
-    shutil.rmtree(os.path.join(diagnosis.FOLDER, "otherwise"), ignore_errors=True)
+def _compiled_otherwise(ways, observed, matrix):
+    problems, names = [], ["%s %s" % (os.path.basename(command), " ".join(flags)) for command, flags in ways]
+    for stem, way, future in observed:
+        other, bank = future.result(), matrix[stem]["mistakes"]
+        progress("compiled otherwise: %s" % other["id"])
+        entry = next(entry for entry in bank if entry["id"] == other["id"])
+        name = "%s %s, compiled with %s," % (other["id"], other["slug"], names[way])
+        problems += _misnamed(name, entry, other["tests"], matrix[stem]["tests"], bank)
     say("%d of them compiled otherwise (%s): %s" % (
-        len(sample), ", ".join("%s %s" % (os.path.basename(c), " ".join(f)) for c, f in ways),
-        "each is named as before" if not problems else "%d problems" % len(problems)))
+        len(observed), ", ".join(names), "each is named as before" if not problems else "%d problems" % len(problems)))
     return problems

@@ -5,6 +5,7 @@ import os
 
 from . import console, gaps, last_checks, settings
 from .console import Problem, faint, green, say, yellow
+from .language import translate
 from .week import ROOT, read_week
 
 JSON = """\
@@ -100,13 +101,11 @@ def _bar(share, stale=False):
 def _print(tree, rows, tiers):
     say(tree)
     for row in rows:
-        when = ""
-        if row["checked"]:
-            when = "  (%s)" % last_checks.ago(row["checked"])
-        says = yellow("edited since, was: ") + row["says"] if row["stale"] else row["says"]
-        say("%-22s %-5s %4g h  %s  %s%s" % (row["lesson"], row["tier"], row["hours"], _bar(row["share"], row["stale"]),
-                                            says, when))
+        when = "  (%s)" % translate(last_checks.ago(row["checked"])) if row["checked"] else ""
+        says = yellow(translate("edited since, was: %s" % row["says"])) if row["stale"] else translate(row["says"])
+        say("%-22s %-6s %4g %s  %s  %s%s" % (row["lesson"], translate(row["tier"]), row["hours"], translate("h"),
+                                             _bar(row["share"], row["stale"]), says, when))
     for name, tier in tiers.items():
         stale = "; %g h of it was done before you edited: check again" % tier["stale"] if tier["stale"] else ""
-        say("%-22s %12s  %s  %g of %g h done, %g h left%s" % (
-            name, "", _bar(tier["done"] / tier["hours"]), tier["done"], tier["hours"], tier["left"], stale))
+        done = "%g of %g h done, %g h left%s" % (tier["done"], tier["hours"], tier["left"], stale)
+        say("%-22s %13s  %s  %s" % (translate(name), "", _bar(tier["done"] / tier["hours"]), translate(done)))

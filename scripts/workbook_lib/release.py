@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 
-from . import diagnosis
+from . import diagnosis, stubs_since
 from .console import Problem, say
 from .week import ROOT, lessons
 
@@ -20,6 +20,11 @@ def run(options):
         raise Problem("%r is there already and not empty" % options.out)
     if (out + os.sep).startswith(ROOT + os.sep) and not (out + os.sep).startswith(os.path.join(ROOT, "build") + os.sep):
         raise Problem("%r lies in the workbook: choose a folder elsewhere, or in build/" % options.out)
+    stubs = None
+    if options.since is not None:
+        stubs = stubs_since.changed(options.since)
+        stubs_since.check_signatures(options.since)
+        stubs_since.check_changelog(stubs)
     left_out = INSTRUCTORS + (ANSWERS if options.without_answers else ())
     count = 0
     for path in _tracked():
@@ -32,6 +37,8 @@ def run(options):
     if options.without_answers:
         count += _copy_records(out)
     say("%d files in %s, %s the answers." % (count, out, "without" if options.without_answers else "with"))
+    if stubs is not None:
+        say("Stubs that changed since %s: %s. No signature did." % (options.since, ", ".join(stubs) or "none"))
     return 0
 
 

@@ -10,6 +10,7 @@ import sys
 import tempfile
 
 from .console import Problem, say
+from .language import translate
 from .processes import capture, environment, exclusive, stream
 from .week import ROOT
 
@@ -148,7 +149,7 @@ def _apt():
 
 def _install_by_apt(missing):
     packages = [NEEDS[name][0] for name in missing]
-    say("Set-up: installing %s" % "; ".join("%s (%s)" % (NEEDS[name][0], NEEDS[name][1]) for name in missing))
+    say("Set-up: installing %s" % "; ".join("%s (%s)" % (NEEDS[name][0], translate(NEEDS[name][1])) for name in missing))
     say("        %s" % " ".join(_apt()[:-2] + ["apt-get", "install"] + packages))
     lines = []
     options = ["-qq", "-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Retries=3"]
@@ -160,7 +161,7 @@ def _install_by_apt(missing):
 
 
 def _install_by_pip(names, found):
-    say("Set-up: installing %s with pip into .venv" % ", ".join("%s (%s)" % (name, NEEDS[name][1]) for name in names))
+    say("Set-up: installing %s with pip into .venv" % ", ".join(map(_what_for, names)))
     python = os.path.join(VENV, "bin", "python")
     if not os.path.exists(python) or capture([python, "-m", "pip", "--version"])[0] != 0:
         code, output = capture([sys.executable, "-m", "venv", "--clear", VENV])
@@ -175,10 +176,14 @@ def _install_by_pip(names, found):
         say("Set-up: pip failed: %s" % output.strip().split("\n")[-1])
 
 
+def _what_for(name):
+    return "%s (%s)" % (name, translate(NEEDS[name][1]))
+
+
 def _refuse(missing):
     if not missing:
         return
-    says = "missing: %s." % ", ".join("%s (%s)" % (name, NEEDS[name][1]) for name in missing)
+    says = "missing: %s." % ", ".join(map(_what_for, missing))
     if sys.platform == "darwin":
         brew = {"CMake": "cmake", "Ninja": "ninja", "GoogleTest": "googletest", "Google Benchmark": "google-benchmark",
                 "matplotlib": "python-matplotlib"}

@@ -18,7 +18,7 @@ def run(options):
     with build_folder.held(folder):
         say("Building and testing the answers (reference/) in %s; a first run takes some minutes." % shown(folder))
         build_folder.configure(machine, folder, tree)
-        code = build_folder.run_ctest(machine, folder, ["-j", str(options.jobs or build_folder.cores())])
+        code = build_folder.run_ctest(machine, folder, ["-j", str(options.jobs or build_folder.cores())], say)
     mark = cross() if code else tick()
     say("%s This graded the ANSWERS in reference/, which %s." % (mark, "do NOT all pass" if code else "all pass"))
     say("  Your own work: `scripts/workbook start DIR`, then `scripts/workbook check`, one lesson with "

@@ -4,6 +4,7 @@ import re
 import xml.etree.ElementTree as ElementTree
 from collections import namedtuple
 
+from . import fingerprints
 from .week import ROOT
 
 # kind: passed, not implemented, failed, crashed, timed out, ended early, not run. place: file:line of a gap.
@@ -15,6 +16,8 @@ COMPILER_ERROR = re.compile(r"^(.+?:\d+(?::\d+)?): (?:fatal )?error: (.*)$", re.
 LINKER_ERROR = re.compile(r"(?:undefined reference to|multiple definition of|Undefined symbols).*(?:\n  \".*)?")
 OTHER_ERROR = re.compile(r"error: .*")
 SANITIZER = re.compile(r"^.*(?:ERROR: \w+Sanitizer: .*|runtime error: .*)$", re.MULTILINE)
+# A lesson's source, in whatever tree, not its test.
+FRAME = re.compile(r"^\s*#\d+ 0x\S+ in (.*\b\d\d_\w+(?<!_test)\.cpp\b.*)$", re.MULTILINE)
 MAXIMUM_LINES = 8
 
 
@@ -52,7 +55,7 @@ def _verdict(name, status, ending, output):
         return Verdict(name, "not implemented", ["not implemented at %s: %s" % (gap[1], gap[2])], gap[1], output)
     report = SANITIZER.search(output)
     if report:
-        frame = re.search(r"^\s*#\d+ 0x\S+ in (.*(?:exercises|reference)/.*)$", output[report.start():], re.MULTILINE)
+        frame = FRAME.search(output, report.start())
         return Verdict(name, "failed", [report[0].strip()] + ([frame[1]] if frame else []), None, output)
     if "Timeout" in ending:
         return Verdict(name, "timed out", ["stopped: no result in time (an endless loop, or far too slow)"], None, output)
@@ -96,6 +99,8 @@ def warnings(output):
 def gtest_failures(output):
     """The first failure of a test: place and message without GoogleTest's frame, then how many more there are."""
     body = output.split("[ RUN      ]", 1)[-1].split("[  FAILED  ]", 1)[0]
+    only = fingerprints.ONLY.search(body)
+    body = fingerprints.ONLY.sub("", body)
     blocks = re.split(r"^(.+): Failure$", body, flags=re.MULTILINE)
     if len(blocks) < 3:
         return []
@@ -109,6 +114,8 @@ def gtest_failures(output):
     shown += lines[1:MAXIMUM_LINES]
     if len(lines) > MAXIMUM_LINES:
         shown.append("...")
+    if only:
+        shown.append(only[0].strip())
     for line in trace.strip().splitlines()[:3]:
         shown.append("with " + re.sub(r"^.+?:\d+: ", "", line))
     more = len(blocks) // 2 - 1

@@ -84,7 +84,7 @@ def _test(machine, tree, entry, watched):
     with collected():
         try:
             with _ended_by_saving(watched):
-                found = check.check_one(machine, folder, tree, entry)
+                found = check.check_lessons(machine, folder, tree, [entry])[entry.stem]
         except Problem as problem:
             found = None
             failure = str(problem).splitlines()
@@ -120,7 +120,7 @@ def _show(lines, tree, entry):
     waiting = [line for line in lines if re.search(r" not implemented at \S+: \w+\(\)$", line)]
     lines = [line for line in lines if line not in waiting and not re.match(r"  (\033\[\d+m)?(✓|ok  )", line)]
     title, body, end = lines[0], lines[1:], []
-    while body and re.search(r"tests pass\.$|One test alone:|no test was run\.$", body[-1]):
+    while body and re.search(r"tests pass\.$|One test alone:|That runs what was|no test was run\.$", body[-1]):
         end.insert(0, body.pop())
     if waiting:
         end.insert(0, faint("  %d more wait for what is not written yet" % len(waiting)))
@@ -134,7 +134,7 @@ def _show(lines, tree, entry):
     if sys.stdout.isatty():
         columns, rows = shutil.get_terminal_size()
         if sum(_height(line, columns) for line in [title] + body + end) >= rows:
-            end = [line for line in end if not line.startswith("  One test alone:")]
+            end = [line for line in end if not line.startswith(("  One test alone:", "  That runs what was"))]
         body = _cut(body, rows - 1 - sum(_height(line, columns) for line in [title] + end), columns, entry)
         print("\033[H\033[2J", end="")  # what scrolled away before stays
     for line in [title] + body + end:

@@ -181,8 +181,9 @@ class Loop(unittest.TestCase):
         self.assertRegex(results["OnlineSoftmax.MergeEqualsOnePass"]["place"], r"^mine/%s\.cpp:\d+$" % STEM)
         rescale = results["OnlineSoftmax.UpdateRescalesWhatWasSummedWhenTheMaximumGrows"]
         self.assertEqual(rescale["result"], "failed")
-        self.assertTrue(rescale["lines"])
-        self.assertRegex(self.done("next"), "UpdateRescales.* failed\n +tests/03")  # before the gaps behind it
+        self.assertRegex(rescale["lines"][0], r"^this equals mistake M03-02: ")
+        self.assertIn("\n      this equals mistake M03-02: ", self.done("check", code=1))
+        self.assertRegex(self.done("next"), r"UpdateRescales.* failed\n +this equals .*\n +tests/03")  # before the gaps behind it
         self.assertIn("does not pass yet", self.done("solution", "3", code=1))
         row = json.loads(self.done("progress", "--json"))["lessons"][0]
         self.assertTrue(0 < row["share"] < 1 and row["state"] == "begun" and not row["stale"], row)

@@ -1,18 +1,18 @@
-"""The bank of mistakes: its reader, its edits, what counts as the same wrong answer, and the Russian sentences.
+"""The bank of mistakes: its reader, its edits, and what counts as the same wrong answer.
 
 That each mistake is found and named is proved by `scripts/workbook mistakes`, which takes minutes.
 """
 
 import os
-import re
 import sys
+import threading
 import unittest
 
 import workbook
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(workbook.ROOT / "scripts"))
-from workbook_lib import fingerprints, language, mistakes_bank  # noqa: E402
+from workbook_lib import fingerprints, mistakes_bank, mistakes_run  # noqa: E402
 from workbook_lib.console import Problem  # noqa: E402
 
 HEAD = "# M03-01 one: A sentence.\nru: Предложение.\n"
@@ -97,34 +97,28 @@ class Fingerprints(unittest.TestCase):
             self.assertEqual(fingerprints.diagnose(answer, bank), named, answer)
 
 
-class Language(unittest.TestCase):
-    def test_english_sentences_are_those_of_the_code(self):
-        folders = [workbook.ROOT / "scripts" / "workbook_lib", workbook.ROOT / "tests" / "support"]
-        code = " ".join(path.read_text(encoding="utf-8") for folder in folders for path in sorted(folder.iterdir())
-                        if path.is_file() and path.name != "language.py")
-        code += "Building and testing all lessons of"
-        code += "; tolerance = The difference between which exceeds where evaluates to and"  # GoogleTest's
-        code = re.sub(r'"\s*(?:<<\s*)?"|\\n', "", code)
-        for english, russian in language.SENTENCES:
-            self.assertEqual(english.count("{}"), len(re.findall(r"{\d?}", russian)), english)
-            for words in re.findall(r"[A-Za-z]{4,}[A-Za-z ]*[A-Za-z]", english):
-                self.assertTrue(words in code, "%r of %r" % (words, english))
+class Workers(unittest.TestCase):
+    def test_what_is_not_begun_when_something_fails_never_begins(self):
+        begun, gate = [], threading.Event()
 
-    def test_translation_keeps_marks_and_places(self):
-        before = dict(os.environ)
-        try:
-            os.environ.update(LC_ALL="ru_RU.UTF-8")
-            self.assertEqual(language.translate("        tests/a_test.cpp:7: 3 of 9 elements are wrong, the worst at [row 1]: "
-                                                "1, expected 2, tolerance 1e-6"),
-                             "        tests/a_test.cpp:7: неверны 3 элементов из 9, хуже всего [row 1]: 1, ожидалось 2, "
-                             "допуск 1e-6")
-            self.assertEqual(language.translate("✗ 03_online_softmax: 2 of 9 tests pass."),
-                             "✗ 03_online_softmax: верно 2 тестов из 9.")
-            os.environ.update(LC_ALL="C")
-            self.assertEqual(language.translate("with n = 4"), "with n = 4")
-        finally:
-            os.environ.clear()
-            os.environ.update(before)
+        def work(number):
+            begun.append(number)
+            gate.wait(60)
+
+        with self.assertRaises(Problem):
+            with mistakes_run.workers() as submit:
+                for number in range(100):
+                    submit(work, number)
+                threading.Timer(0.2, gate.set).start()
+                raise Problem("something failed")
+        self.assertLess(len(begun), 100)
+
+    def test_what_lessons_include_is_compiled_once_for_all(self):
+        compiler = mistakes_run.Compiler(os.environ.get("CXX", "c++"), workbook.lessons(), str(workbook.WORK / "scratch"))
+        self.assertIn("-include", compiler.words)
+        header = (workbook.WORK / "scratch" / "included.h").read_text()
+        for stem in workbook.lessons():
+            self.assertIn('#include "nanolm/%s.h"' % stem[3:], header)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import unittest
 from concurrent.futures import ThreadPoolExecutor
+from xml.sax.saxutils import escape
 
 import workbook
 
@@ -155,6 +156,7 @@ class Grades(unittest.TestCase):
         self.assertRegex(run.out, r"✗ 02_critical_batch +does not compile: exercises/02_critical_batch\.cpp:\d+:\d+: ")
         self.assertRegex(run.out, r"✓ 03_online_softmax +passed \(\d+ tests\)\n")
         self.assertIn("1 of 3 lessons of exercises pass.", run.out)
+        self.assertFalse((self.root / "build" / "mistakes").exists(), "stubs are no mistakes: nothing is to be named")
         table = Run(self.root, "progress")
         self.assertRegex(table.out, r"03_online_softmax +core +2.25 h  █{20}  passed")
         self.assertRegex(table.out, r"core +█+░+  2.25 of \d")
@@ -170,6 +172,11 @@ class Grades(unittest.TestCase):
             self.assertEqual((run.code, run.err), (0, ""), run.text)
             self.assertRegex(run.out, r"✓ 03_online_softmax: (\d+) of \1 tests pass")
         self.assertEqual(program.stat().st_mtime_ns, built, "what had not changed was built again")
+        run = Run(self.root, "check", "3", "1", "softmax")
+        self.assertEqual((run.code, run.err), (1, ""), run.text)
+        self.assertRegex(run.out, r"Building and testing 03_online_softmax, 01_roofline of exercises")
+        self.assertRegex(run.out, r"(?s)✓ 03_online_softmax: (\d+) of \1 tests pass.*✗ 01_roofline: \d+ of \d+ tests")
+        self.assertEqual(run.out.count(" tests pass."), 2)
         run = Run(self.root, "check", "2")
         self.assertEqual(run.code, 1)
         self.assertIn("02_critical_batch.cpp does not compile: no test was run.", run.out)
@@ -199,6 +206,12 @@ class Grades(unittest.TestCase):
                      r"HandlesLargeLogits\n +the program ended before", r"✓ OnlineSoftmax.GivenNewStateIsEmpty\n",
                      r"LogSumExpMatchesDirectComputation\n +tests/03_online_softmax_test\.cpp:\d+: The difference"):
             self.assertRegex(run.out, says)
+        one, built = (re.search(r"  %s: (.*)\n" % says, run.out)[1] for says in
+                      ("One test alone", "That runs what was built last. After an edit, first"))
+        self.solve("03_online_softmax", tree=tree)
+        for command, passes in ((one, False), (built, True), (one, True)):
+            done = subprocess.run(["sh", "-c", command], cwd=str(self.root), stdout=subprocess.PIPE)
+            self.assertEqual(done.returncode == 0, passes, command)
         (tree / "03_online_softmax.cpp").unlink()
         run = Run(self.root, "check", "softmax", "--impl", str(tree))
         self.assertEqual(run.code, 1, run.text)
@@ -283,6 +296,18 @@ class Messages(unittest.TestCase):
                  '</system-out></testcase></testsuite>')
         verdict, = verdicts.read(junit, {"03_x.A.B": "***Exception: Other"}, "/w")
         self.assertEqual((verdict.kind, verdict.place), ("not implemented", "exercises/03_x.cpp:7"))
+
+    def test_the_frame_of_a_sanitizer_is_the_lessons_own(self):
+        report = ("[ RUN      ] A.B\n==7==ERROR: AddressSanitizer: heap-buffer-overflow on address 0x1\n"
+                  "    #0 0x1 in std::vector<float>::at /usr/include/c++/12/bits/stl_vector.h:1\n"
+                  "    #1 0x2 in nanolm::update(nanolm::OnlineSoftmax&) /w/my answers/03_online_softmax.cpp:17:5\n"
+                  "    #2 0x3 in nanolm::A_B_Test::TestBody() /w/tests/03_online_softmax_test.cpp:9\n")
+        for frames, says in ((report, ["nanolm::update(nanolm::OnlineSoftmax&) my answers/03_online_softmax.cpp:17:5"]),
+                             (report.replace("    #1", "    at"), [])):
+            junit = ('<testsuite><testcase name="03_x.A.B" status="fail"><system-out>%s</system-out></testcase>'
+                     '</testsuite>' % escape(frames))
+            verdict, = verdicts.read(junit, {}, "/w")
+            self.assertEqual(verdict.lines[1:], says)
 
     def test_lessons_and_week(self):
         self.assertEqual([entry.stem for entry in week.read_week()], [row.stem for row in workbook.week()])

@@ -17,6 +17,7 @@ namespace nanolm {
 struct Dim {
   const char* name;
   std::int64_t size;
+  std::int64_t tile = 0;  // that the lesson cuts this dimension into; 0: none, or not known
 };
 inline std::string index_name(std::size_t flat, const std::vector<Dim>& dims) {
   if (dims.empty()) return "[" + std::to_string(flat) + "]";
@@ -35,7 +36,7 @@ inline bool is_close(double actual, double expected, double tolerance) {
 }
 
 // Where the wrong elements lie, if not everywhere: for each dimension that they share one place in, or fill from some
-// place to the end, "head 1, from row 15 on". Such a pattern is often half of the diagnosis.
+// place to the end, or lie in whose last tile, "head 1, from row 15 on". Such a pattern is often half of the diagnosis.
 inline std::string pattern(const std::vector<std::size_t>& wrong, const std::vector<Dim>& dims) {
   std::string text;
   std::size_t stride = 1;
@@ -46,9 +47,12 @@ inline std::string pattern(const std::vector<std::size_t>& wrong, const std::vec
     stride *= size;
     const auto first = static_cast<std::size_t>(std::find(seen.begin(), seen.end(), true) - seen.begin());
     const auto places = static_cast<std::size_t>(std::count(seen.begin(), seen.end(), true));
-    if (places == size || (places > 1 && first + places != size)) continue;
+    const std::int64_t tail = dims[d].tile > 0 ? dims[d].size % dims[d].tile : 0;  // rows of a last, partial tile
+    const bool in_tail = tail > 0 && tail < dims[d].size && first + static_cast<std::size_t>(tail) >= size;
+    if (places == size || (places > 1 && first + places != size && !in_tail)) continue;
     const std::string place = std::string(dims[d].name) + " " + std::to_string(first);
-    text = (places == 1 ? place : "from " + place + " on") + (text.empty() ? "" : ", ") + text;
+    text = (places == 1 ? place : "from " + place + " on") + (in_tail ? " (only the last, partial tile)" : "") +
+           (text.empty() ? "" : ", ") + text;
   }
   return text;
 }

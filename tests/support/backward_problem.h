@@ -5,6 +5,7 @@
 
 #include "nanolm/attention_backward.h"
 #include "support/all_close.h"
+#include "support/cases.h"
 #include "support/data.h"
 #include "support/oracle.h"
 #include "support/output.h"
@@ -40,21 +41,25 @@ inline Gradients backward(const Problem& p, const Tiling& tiling) {
   return g;
 }
 
-inline std::vector<Dim> gradient_dims(const AttentionShape& s, bool keys) {
-  return {{"batch", s.batch},
-          {"head", keys ? s.kv_heads : s.q_heads},
-          {"row", keys ? s.seqlen_k : s.seqlen_q},
-          {"column", s.head_dim}};
+inline std::vector<Dim> query_dims(const AttentionShape& s, const Tiling& tiling) {
+  return {{"batch", s.batch}, {"head", s.q_heads}, {"row", s.seqlen_q, tiling.block_q}, {"column", s.head_dim}};
+}
+inline std::vector<Dim> key_dims(const AttentionShape& s, const Tiling& tiling) {
+  return {{"batch", s.batch}, {"head", s.kv_heads}, {"row", s.seqlen_k, tiling.block_k}, {"column", s.head_dim}};
 }
 
 inline void expect_gradients(const Problem& p, const Tiling& tiling) {
   SCOPED_TRACE(name(p.shape) + ", tiles " + std::to_string(tiling.block_q) + "/" + std::to_string(tiling.block_k));
+  const Case this_case(p.shape, tiling);
   const oracle::Backward truth = p.truth();
   const Gradients g = backward(p, tiling);
   const double t = oracle::gradient_tolerance(p.shape, truth);
-  EXPECT_TRUE(all_close(g.dQ, truth.dQ, t * truth.dQ_magnitude, gradient_dims(p.shape, false))) << "dQ";
-  EXPECT_TRUE(all_close(g.dK, truth.dK, t * truth.dK_magnitude, gradient_dims(p.shape, true))) << "dK";
-  EXPECT_TRUE(all_close(g.dV, truth.dV, t * truth.dV_magnitude, gradient_dims(p.shape, true))) << "dV";
+  EXPECT_TRUE(all_close(g.dQ, truth.dQ, t * truth.dQ_magnitude, query_dims(p.shape, tiling)))
+      << "dQ" << derivation(p.shape, truth, truth.dQ_magnitude);
+  EXPECT_TRUE(all_close(g.dK, truth.dK, t * truth.dK_magnitude, key_dims(p.shape, tiling)))
+      << "dK" << derivation(p.shape, truth, truth.dK_magnitude);
+  EXPECT_TRUE(all_close(g.dV, truth.dV, t * truth.dV_magnitude, key_dims(p.shape, tiling)))
+      << "dV" << derivation(p.shape, truth, truth.dV_magnitude);
 }
 // Derivatives of L = sum dO o O by each element of x, which is one of the problem's tensors, by central differences in
 // double. Their own error is step^2 / 6 times a third derivative, about 1e-6.

@@ -138,9 +138,14 @@ std::string derivation(const AttentionShape& s, const Forward& truth, bool of_ou
   return derivation(truth.score_magnitude, s.seqlen_k, s.head_dim, of_output ? truth.value_magnitude : 1);
 }
 
+static std::int64_t gradient_terms(const AttentionShape& s) {
+  return s.seqlen_k + s.q_heads / s.kv_heads * s.seqlen_q + s.head_dim;
+}
 double gradient_tolerance(const AttentionShape& s, const Backward& truth) {
-  const std::int64_t terms = s.seqlen_k + s.q_heads / s.kv_heads * s.seqlen_q + s.head_dim;
-  return softmax_tolerance(truth.score_magnitude, terms, s.head_dim);
+  return softmax_tolerance(truth.score_magnitude, gradient_terms(s), s.head_dim);
+}
+std::string derivation(const AttentionShape& s, const Backward& truth, double magnitude) {
+  return derivation(truth.score_magnitude, gradient_terms(s), s.head_dim, magnitude);
 }
 
 Row softmax_row(std::span<const float> scores, std::span<const float> values) {

@@ -42,6 +42,7 @@ std::string derivation(const AttentionShape& shape, const Forward& truth, bool o
 // Largest error that an fp32 kernel may show in a gradient, times its magnitude: a term is P times a factor, so it has
 // the relative error of P, and the n of softmax_tolerance counts the terms of the longest sum that is behind it.
 double gradient_tolerance(const AttentionShape& shape, const Backward& truth);
+std::string derivation(const AttentionShape& shape, const Backward& truth, double magnitude);
 
 // A row of scores and its values, as lesson 03 has them.
 struct Row {
