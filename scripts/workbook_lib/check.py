@@ -8,8 +8,8 @@ import time
 
 from . import build_folder, console, diagnosis, last_checks, setup_machine, verdicts
 from .console import Problem, cross, end_progress, progress, say, tick
-from .settings import tree_of
-from .week import find_lesson, lessons, shown
+from .settings import source, tree_of
+from .week import find_lesson, is_rung, shown, units
 
 JSON = """\
 --json prints one object and nothing else: "tree", "passed", and "lessons", a list of objects with "lesson", "title",
@@ -22,7 +22,7 @@ JSON = """\
 def run(options):
     console.only_errors(options.json)
     tree = tree_of(options.impl)
-    chosen = list(dict.fromkeys(map(find_lesson, options.lesson))) or lessons()
+    chosen = list(dict.fromkeys(map(find_lesson, options.lesson))) or units()
     machine = setup_machine.prepare()
     folder = build_folder.folder_for(tree)
     by_lesson = check_lessons(machine, folder, tree, chosen, options.jobs)
@@ -51,9 +51,10 @@ def check_lessons(machine, folder, tree, chosen, jobs=None):
 
 def _run_tests(machine, folder, tree, chosen, jobs):
     """The verdicts on the tests of these lessons."""
-    names = "all lessons" if len(chosen) == len(lessons()) > 1 else ", ".join(entry.stem for entry in chosen)
+    names = "all lessons" if len(chosen) == len(units()) > 1 else ", ".join(entry.stem for entry in chosen)
     say("Building and testing %s of %s in %s" % (names, shown(tree), shown(folder)))
-    build_folder.configure(machine, folder, tree)
+    # Device code takes a minute to compile for every architecture, and is of no use without a GPU.
+    build_folder.configure(machine, folder, tree, [] if setup_machine.has_gpu() else ["-DNANOLM_CUDA=OFF"])
     arguments = ["-R", "^(%s)[.]" % "|".join(entry.stem for entry in chosen)]
     # Alone, a lesson's tests may all wait for an endless loop at the same time.
     arguments += ["-j", str(jobs or build_folder.cores() * (4 if len(chosen) == 1 else 1))]
@@ -73,7 +74,14 @@ def _run_tests(machine, folder, tree, chosen, jobs):
 
 
 def _of_lesson(results, stem):
-    """(build, tests): the verdict on the lesson's build, and those on its tests, their names without the stem."""
+    """(build, tests): the verdict on the lesson's build, and those on its tests, their names without the stem. A rung
+    that is tested emulated and on a device as well has the tests of both, and the build that failed, if one did."""
+    if is_rung(stem) and "." not in stem:
+        back_ends = sorted({verdict.name.split(".")[1] for verdict in results if verdict.name.startswith(stem + ".")})
+        found = [_of_lesson(results, "%s.%s" % (stem, back_end)) for back_end in back_ends]
+        builds = [build for build, _ in found if build]
+        return (next((build for build in builds if build.kind != "passed"), builds[0] if builds else None),
+                [test for _, tests in found for test in tests])
     build, tests = None, []
     for verdict in results:
         if verdict.name == stem + ".Builds":
@@ -108,7 +116,7 @@ def _summary(found):
 
 def _print_all(chosen, by_lesson, tree):
     for entry in chosen:
-        say("%s %-22s %s" % (tick() if _passed(by_lesson[entry.stem]) else cross(), entry.stem,
+        say("%s %-25s %s" % (tick() if _passed(by_lesson[entry.stem]) else cross(), entry.stem,
                              _summary(by_lesson[entry.stem])))
         named = [line for test in by_lesson[entry.stem][1] for line in test.lines if diagnosis.names_a_mistake(line)]
         for line in named[:diagnosis.MOST_NAMED]:
@@ -125,7 +133,7 @@ def print_lesson(entry, found, tree, folder):
         for line in build.lines if build else []:
             say("    " + line)
         says = "was not built" if _summary(found).endswith(" is missing") else "does not compile"
-        say("%s %s %s: no test was run." % (cross(), shown(os.path.join(tree, entry.stem + ".cpp")), says))
+        say("%s %s %s: no test was run." % (cross(), shown(source(tree, entry.stem)), says))
         return
     for test in tests:
         if test.kind == "passed":
@@ -143,10 +151,16 @@ def print_lesson(entry, found, tree, folder):
     say("%s %s: %d of %d tests pass." % (tick() if _passed(found) else cross(), entry.stem, passed, len(tests)))
     first = next((test for test in tests if test.kind not in ("passed", "not implemented")), None)
     if first:
-        program = shlex.quote(os.path.join(shown(folder), "bin", entry.stem + "_test"))
+        target = _program(build.name)
+        program = shlex.quote(os.path.join(shown(folder), "bin", target))
         say("  One test alone: %s --gtest_filter=%s" % (program, first.name))
         say("  That runs what was built last. After an edit, first: %s"
-            % build_folder.to_build(folder, entry.stem + "_test"))
+            % build_folder.to_build(folder, target))
+
+
+def _program(build_name):
+    """The test program that cuda/03_flash_forward.emulated.Builds builds."""
+    return re.sub(r"[/.]", "_", build_name[:-len(".Builds")]) + "_test"
 
 
 def _remember(tree, by_lesson, digests):

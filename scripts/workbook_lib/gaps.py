@@ -1,17 +1,20 @@
 """The gaps of the exercises: which function each is in, what is to be done there, which test shows it."""
 
+import itertools
 import os
 import re
 from collections import namedtuple
 
 from .console import Problem
 from .settings import read_text, source
-from .week import ROOT
+from .week import ROOT, is_rung, source_name
 
-# line: that of todo(), from 1. sentence: what the stub asks for. about: how many lines it says that takes.
+# line: that of todo() or, in a rung, of the TODO, from 1. sentence: what the stub asks for. about: how many lines it says that takes.
 Gap = namedtuple("Gap", "function line sentence about")
 
 TODO = re.compile(r"^\s*// TODO: (.*?)\.(?: About (\d+) lines?\.)?\s*$")
+# What may stand in front of a definition's name in a .cu file.
+CUDA_WORDS = re.compile(r"__(?:global|device|host|forceinline)__ +|__launch_bounds__\((?:[^()]|\([^()]*\))*\) +")
 # A definition starts in the first column; what ends in ; there is a constant or a declaration.
 FUNCTION = re.compile(r"^[A-Za-z_][\w:<>,&*\s]*?\b(\w+)\(")
 
@@ -20,21 +23,26 @@ def stub(stem):
     """The text of a lesson as it is handed out."""
     text = read_text(source(os.path.join(ROOT, "exercises"), stem))
     if text is None:
-        raise Problem("exercises/%s.cpp is missing in the workbook" % stem, status=1)
+        raise Problem("exercises/%s is missing in the workbook" % source_name(stem), status=1)
     return text
 
 
-def find_gaps(text):
-    """The gaps that are still open in a text, in order: where todo() still stands."""
+def find_gaps(text, rung=False):
+    """The gaps that are still open in a text, in order: where todo() still stands. Those of a rung hold none, since
+    device code cannot throw: they are open while nothing but comments stands between TODO and end."""
     found, function, sentence = [], "", ("", None)
-    for number, line in enumerate(text.splitlines(), 1):
-        definition = FUNCTION.match(line)
+    lines = text.splitlines()
+    for number, line in enumerate(lines, 1):
+        definition = FUNCTION.match(CUDA_WORDS.sub("", line))
         if definition and not line.rstrip().endswith(";"):
             function, sentence = definition[1], ("", None)
         wanted = TODO.match(line)
         if wanted:
             sentence = wanted[1], int(wanted[2]) if wanted[2] else None
-        if re.search(r"\btodo\s*\(\s*\)\s*;", re.sub(r"//.*|\"[^\"]*\"", "", line)):
+            rest = itertools.takewhile(lambda text: text.strip() != "// end", lines[number:])
+            if rung and all(re.match(r"\s*(//|$)", text) for text in rest):
+                found.append(Gap(function, number, *sentence))
+        if not rung and re.search(r"\btodo\s*\(\s*\)\s*;", re.sub(r"//.*|\"[^\"]*\"", "", line)):
             found.append(Gap(function, number, *sentence))
             sentence = "", None
     return found
@@ -42,7 +50,7 @@ def find_gaps(text):
 
 def all_gaps(stem):
     """Every gap of the lesson, as the stub has it."""
-    return find_gaps(stub(stem))
+    return find_gaps(stub(stem), is_rung(stem))
 
 
 def open_gaps(tree, stem):
@@ -54,11 +62,13 @@ def open_gaps(tree, stem):
     sentences = {gap.function: gap for gap in all_gaps(stem)}
     return [gap if gap.sentence or gap.function not in sentences
             else gap._replace(sentence=sentences[gap.function].sentence, about=sentences[gap.function].about)
-            for gap in find_gaps(text)]
+            for gap in find_gaps(text, is_rung(stem))]
 
 
 def test_for(stem, function):
     """The test that shows a function first: of those that use it, the one that needs the fewest later functions."""
+    if is_rung(stem):
+        return None  # a rung is tested as a whole; its gaps' sentences say which tests
     text = read_text(os.path.join(ROOT, "tests", stem + "_test.cpp")) or ""
     order = [gap.function for gap in all_gaps(stem)]
     if function not in order:

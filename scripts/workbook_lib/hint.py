@@ -8,14 +8,14 @@ import textwrap
 from . import gaps, next_exercise, settings
 from .console import Problem, faint, say
 from .language import translate
-from .week import ROOT, find_lesson, lessons, shown
+from .week import ROOT, find_lesson, shown, units
 
 LEVELS = ("what to think about", "the formula, or the order of steps", "almost the code, in words")
 
 
 def run(options):
     if options.list:
-        return _list([find_lesson(options.lesson)] if options.lesson is not None else lessons())
+        return _list([find_lesson(options.lesson)] if options.lesson is not None else units())
     stem, function = _wanted(options)
     texts = read_hints(stem)[function]
     with settings.changed(settings.SETTINGS) as content:
@@ -64,7 +64,7 @@ def _wanted(options):
         stem = found["lesson"]
     else:
         stem = find_lesson(options.lesson).stem
-    functions = [gap.function for gap in gaps.all_gaps(stem)]
+    functions = list(dict.fromkeys(gap.function for gap in gaps.all_gaps(stem)))
     if options.name is not None:
         wanted = options.name.split("(")[0].lower()
         fits = [name for name in functions if name.lower() == wanted] or [
@@ -90,7 +90,7 @@ def _list(chosen):
     content = settings.read(settings.SETTINGS)
     for entry in chosen:
         say(entry.stem)
-        for gap in gaps.all_gaps(entry.stem):
-            level = _shown(content, entry.stem, gap.function)
-            say("  %-28s %s" % (gap.function, "%d of %d shown" % (level, len(LEVELS)) if level else faint("none yet")))
+        for function in dict.fromkeys(gap.function for gap in gaps.all_gaps(entry.stem)):
+            level = _shown(content, entry.stem, function)
+            say("  %-28s %s" % (function, "%d of %d shown" % (level, len(LEVELS)) if level else faint("none yet")))
     return 0

@@ -6,7 +6,7 @@ import os
 from . import console, gaps, last_checks
 from .console import say
 from .settings import place, source, tree_of
-from .week import ROOT, lessons
+from .week import ROOT, units
 
 JSON = """\
 --json prints one object: "tree", "done" (true when every lesson passes), and of the next exercise "lesson", "why"
@@ -54,7 +54,7 @@ EMPTY = dict.fromkeys(("lesson", "title", "why", "file", "line", "function", "wh
 def find(tree, only=None):
     """What is to be done next, a dictionary with EMPTY's keys; None when every lesson passes (or `only` this one)."""
     known = last_checks.recall(tree)
-    for entry in [only] if only else lessons():
+    for entry in [only] if only else units():
         found = _of_lesson(tree, entry.stem, known.get(entry.stem))
         if found:
             note = os.path.join(ROOT, "notes", entry.stem + ".md")

@@ -6,7 +6,7 @@ import os
 from . import console, gaps, last_checks, settings
 from .console import Problem, faint, green, say, yellow
 from .language import translate
-from .week import ROOT, read_week
+from .week import ROOT, is_rung, read_week, rungs, source_name
 
 JSON = """\
 --json prints one object: "tree", "tiers" (of core and depth: "hours", "done", "left", and "stale", the part of what is
@@ -42,14 +42,15 @@ def run(options):
 
 def _entries(tree):
     known, ticked = last_checks.recall(tree), settings.read(settings.SETTINGS).get("done", [])
-    return [(entry, known.get(entry.stem), ticked) for entry in read_week()]
+    entries = [one for entry in read_week() for one in (rungs() if entry.stem == "cuda" else [entry])]
+    return [(entry, known.get(entry.stem), ticked) for entry in entries]
 
 
 def _row(found, tree):
     entry, last, ticked = found
     row = {"lesson": entry.stem, "title": entry.title, "tier": entry.tier, "hours": entry.hours, "share": 0,
            "stale": False, "checked": None}
-    if not entry.stem[0].isdigit():
+    if not entry.stem[0].isdigit() and not is_rung(entry.stem):
         written = os.path.exists(os.path.join(ROOT, "notes", entry.stem + ".md"))
         row["share"] = 1 if entry.stem in ticked else 0
         row["state"] = "passed" if row["share"] else "by hand" if written else "not written"
@@ -65,7 +66,7 @@ def _row(found, tree):
 def _grade(row, entry, last, tree):
     missing = gaps.open_gaps(tree, entry.stem)
     if missing is None:
-        row.update(state="missing", says="%s.cpp is missing" % entry.stem)
+        row.update(state="missing", says="%s is missing" % source_name(entry.stem))
         return
     all_of_it = gaps.all_gaps(entry.stem)
     left = "%d of %d gaps left" % (len(missing), len(all_of_it))
@@ -83,7 +84,7 @@ def _grade(row, entry, last, tree):
 
 def _tick(done, undone):
     """What has no tests is done when the student says so."""
-    known = [entry.stem for entry in read_week() if not entry.stem[0].isdigit()]
+    known = [entry.stem for entry in read_week() if not entry.stem[0].isdigit() and entry.stem != "cuda"]
     for name in filter(None, (done, undone)):
         if name not in known:
             raise Problem("%r is none of what has no tests: %s" % (name, ", ".join(known)))
@@ -103,9 +104,9 @@ def _print(tree, rows, tiers):
     for row in rows:
         when = "  (%s)" % translate(last_checks.ago(row["checked"])) if row["checked"] else ""
         says = yellow(translate("edited since, was: %s" % row["says"])) if row["stale"] else translate(row["says"])
-        say("%-22s %-6s %4g %s  %s  %s%s" % (row["lesson"], translate(row["tier"]), row["hours"], translate("h"),
+        say("%-25s %-6s %4g %s  %s  %s%s" % (row["lesson"], translate(row["tier"]), row["hours"], translate("h"),
                                              _bar(row["share"], row["stale"]), says, when))
     for name, tier in tiers.items():
         stale = "; %g h of it was done before you edited: check again" % tier["stale"] if tier["stale"] else ""
         done = "%g of %g h done, %g h left%s" % (tier["done"], tier["hours"], tier["left"], stale)
-        say("%-22s %13s  %s  %s" % (translate(name), "", _bar(tier["done"] / tier["hours"]), translate(done)))
+        say("%-25s %13s  %s  %s" % (translate(name), "", _bar(tier["done"] / tier["hours"]), translate(done)))

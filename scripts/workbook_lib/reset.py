@@ -8,7 +8,7 @@ import time
 from . import gaps, settings
 from .console import Problem, say
 from .settings import place, read_text, source, tree_of, write_new
-from .week import ROOT, find_lesson
+from .week import ROOT, find_lesson, is_rung, source_name
 
 
 def run(options):
@@ -25,7 +25,7 @@ def run(options):
     try:
         if mine is not None:
             say("What you wrote is kept in %s" % place(_keep(stem, mine)))
-        handle, new = tempfile.mkstemp(dir=tree, prefix=".%s." % stem)
+        handle, new = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".%s." % os.path.basename(stem))
         with open(handle, "w", encoding="utf-8", newline="") as file:
             file.write(stub)
         if mine is not None:
@@ -41,12 +41,12 @@ def run(options):
 
 def _keep(stem, text):
     """Writes a backup under a name that is not taken, and returns its path."""
-    folder = os.path.join(settings.FOLDER, "backups")
-    os.makedirs(folder, exist_ok=True)
-    base = os.path.join(folder, "%s.%s" % (stem, time.strftime("%Y-%m-%d_%H%M%S")))
+    base, extension = os.path.splitext(os.path.join(settings.FOLDER, "backups", source_name(stem)))
+    os.makedirs(os.path.dirname(base), exist_ok=True)
+    base += time.strftime(".%Y-%m-%d_%H%M%S")
     number = 1
     while True:
-        path = base + (".cpp" if number == 1 else "-%d.cpp" % number)
+        path = base + ("" if number == 1 else "-%d" % number) + extension
         try:
             write_new(path, text)
             return path
@@ -59,12 +59,12 @@ def _stub(tree, stem):
     if tree != os.path.join(ROOT, "exercises"):
         return gaps.stub(stem)
     try:
-        done = subprocess.run(["git", "-C", ROOT, "show", "HEAD:./exercises/%s.cpp" % stem], stdout=subprocess.PIPE,
+        done = subprocess.run(["git", "-C", ROOT, "show", "HEAD:./exercises/" + source_name(stem)], stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL, encoding="utf-8")
         text = done.stdout if done.returncode == 0 else ""
     except OSError:
         text = ""
-    if not gaps.find_gaps(text):
+    if not gaps.find_gaps(text, is_rung(stem)):
         raise Problem("exercises/ holds the only copy of the stubs, and git has no unwritten one of %s. Work in a "
                       "folder of your own: scripts/workbook start DIR" % stem, status=1)
     return text

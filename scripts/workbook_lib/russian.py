@@ -153,8 +153,8 @@ SENTENCES = (
     ("{} none yet", "{} ещё не было"),
     ("{} {} of {} shown", "{} показано {} из {}"),
     # solution, reset
-    ("this edition of the workbook holds no answers (no reference/{}.cpp)",
-     "в этом издании практикума нет решений (нет reference/{}.cpp)"),
+    ("this edition of the workbook holds no answers (no reference/{})",
+     "в этом издании практикума нет решений (нет reference/{})"),
     ("{} does not pass yet ({}). First: scripts/workbook check {}. A hint: scripts/workbook hint {}. To see the answer "
      "all the same: scripts/workbook solution {} --give-up",
      "{} пока не проходит ({}). Сначала: scripts/workbook check {}. Подсказка: scripts/workbook hint {}. Всё равно "
@@ -238,7 +238,7 @@ SENTENCES = (
      "once: check --impl TREE)",
      "ваших решений больше нет в {}, куда их положил `start`. Где они теперь? scripts/workbook start --use DIR (или "
      "один раз: check --impl TREE)"),
-    ("exercises/{}.cpp is missing in the workbook", "в практикуме нет exercises/{}.cpp"),
+    ("exercises/{} is missing in the workbook", "в практикуме нет exercises/{}"),
     ("--build-dir {} is no folder", "--build-dir {}: это не папка"),
     ("--build-dir {} holds the workbook itself. Choose a folder like build/mine.",
      "в папке --build-dir {} лежит сам практикум. Выберите папку вроде build/mine."),

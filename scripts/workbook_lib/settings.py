@@ -7,7 +7,7 @@ import tempfile
 
 from .console import Problem
 from .processes import exclusive
-from .week import ROOT, find_tree, shown
+from .week import ROOT, find_tree, shown, source_name
 
 FOLDER = os.path.join(ROOT, ".workbook")
 SETTINGS = os.path.join(FOLDER, "settings.json")
@@ -54,7 +54,7 @@ def tree_of(impl):
 
 
 def source(tree, stem):
-    return os.path.join(tree, stem + ".cpp")
+    return os.path.join(tree, source_name(stem))
 
 
 def place(path, line=None):

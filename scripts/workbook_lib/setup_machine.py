@@ -1,5 +1,6 @@
 """Finds what a build needs, and installs what is missing: by apt, else by pip into .venv, else it names it."""
 
+import glob
 import json
 import os
 import re
@@ -68,6 +69,11 @@ def prepare(bench=False):
                 say("Set-up: %s is not installed here; CMake downloads and builds it." % name)
         _write_stamp(found, bench)
     return found
+
+
+def has_gpu():
+    """As tests/support/rung.cmake looks for one."""
+    return bool(glob.glob("/dev/nvidia[0-9]*")) or os.path.exists("/dev/dxg")
 
 
 def check_compiler_variable():

@@ -6,7 +6,7 @@ import os
 from . import last_checks
 from .console import Problem, faint, green, red, say
 from .settings import place, read_text, source, tree_of
-from .week import ROOT, find_lesson
+from .week import ROOT, find_lesson, source_name
 
 
 def run(options):
@@ -16,7 +16,7 @@ def run(options):
     answers = os.path.join(ROOT, "reference")
     answer = read_text(source(answers, entry.stem))
     if answer is None:
-        raise Problem("this edition of the workbook holds no answers (no reference/%s.cpp)" % entry.stem, status=1)
+        raise Problem("this edition of the workbook holds no answers (no reference/%s)" % source_name(entry.stem), status=1)
     mine = read_text(source(tree, entry.stem))
     if mine is None:
         raise Problem("%s is missing" % place(source(tree, entry.stem)), status=1)

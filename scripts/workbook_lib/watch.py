@@ -10,7 +10,7 @@ import time
 from . import build_folder, check, next_exercise, setup_machine
 from .console import Problem, collected, end_progress, faint, progress, say
 from .settings import place, source, tree_of
-from .week import find_lesson, lessons
+from .week import find_lesson, units
 
 POLL = 0.25  # seconds
 
@@ -56,7 +56,7 @@ def run(options):
     tree = tree_of(options.impl)
     only = find_lesson(options.lesson) if options.lesson is not None else None
     machine = setup_machine.prepare()
-    watched = Watched(tree, [only] if only else lessons())
+    watched = Watched(tree, [only] if only else units())
     entry = only or _first(tree)
     while True:
         try:
@@ -74,7 +74,7 @@ def run(options):
 def _first(tree):
     """Where the student is: the lesson that `next` names."""
     found = next_exercise.find(tree)
-    return find_lesson(found["lesson"]) if found else lessons()[-1]
+    return find_lesson(found["lesson"]) if found else units()[-1]
 
 
 def _test(machine, tree, entry, watched):

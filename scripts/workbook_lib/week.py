@@ -1,4 +1,4 @@
-"""The week's lessons, read from the table in CMakeLists.txt, and the trees that hold answers to them."""
+"""The week's lessons and the CUDA ladder, read from the tables in CMakeLists.txt, and the trees that hold answers."""
 
 import os
 import re
@@ -30,19 +30,58 @@ def lessons():
     return [entry for entry in read_week() if entry.stem[0].isdigit()]
 
 
+def rungs():
+    """The rungs of the CUDA ladder, which share the hours of the week's entry `cuda`."""
+    with open(os.path.join(ROOT, "CMakeLists.txt"), encoding="utf-8") as file:
+        table = file.read().split("set(ladder", 1)[1].split(")", 1)[0]
+    return [Entry(stem, "depth", float(hours), _rung_title(stem))
+            for stem, hours in re.findall(r'"(cuda/\S+) +\w+ +([0-9.]+)"', table)]
+
+
+def units():
+    """All that has tests of its own."""
+    return lessons() + rungs()
+
+
+def is_rung(stem):
+    return stem.startswith("cuda/")
+
+
+def source_name(stem):
+    """The name of its source in a tree of answers."""
+    return stem + (".cu" if is_rung(stem) else ".cpp")
+
+
+def _rung_title(stem):
+    """The first line of its source, up to its note."""
+    try:
+        with open(os.path.join(ROOT, "exercises", source_name(stem)), encoding="utf-8") as file:
+            return file.readline().lstrip("/ ").split(" (notes/")[0].rstrip(".\n")
+    except OSError:
+        return stem
+
+
 def find_lesson(text):
-    """The lesson meant by "3", "03", "03_online_softmax", "softmax" or the path of its source."""
+    """The lesson or rung meant by "3", "03", "03_online_softmax", "softmax", "cuda/03" or the path of its source."""
     wanted = re.sub(r"\.cpp$", "", os.path.basename(text)).lower().replace("-", "_").replace(" ", "_")
     found = []
-    if wanted.isdigit():
+    of_rung = re.search(r"(?:^|/)cuda/([^/]+?)(?:\.cu)?$", text)
+    if of_rung and of_rung[1].isdigit():
+        found = [entry for entry in rungs() if int(entry.stem[5:].split("_")[0]) == int(of_rung[1])]
+    elif of_rung or text.endswith(".cu"):
+        wanted = re.sub(r"\.cu$", "", wanted)
+        found = [entry for entry in rungs() if entry.stem == "cuda/" + wanted]
+        found = found or [entry for entry in rungs() if wanted in entry.stem]
+    elif wanted.isdigit():
         found = [entry for entry in lessons() if int(entry.stem.split("_")[0]) == int(wanted)]
     elif wanted:
         found = [entry for entry in lessons() if entry.stem == wanted]
         found = found or [entry for entry in lessons() if wanted in entry.stem]
+        found = found or [entry for entry in rungs() if wanted in entry.stem]
     if len(found) == 1:
         return found[0]
     says = "fits %d lessons" % len(found) if found else "is no lesson"
-    raise Problem("%r %s. The lessons: %s" % (text, says, ", ".join(e.stem for e in found or lessons())))
+    raise Problem("%r %s. The lessons: %s" % (text, says, ", ".join(e.stem for e in found or units())))
 
 
 def find_tree(text):

@@ -47,7 +47,7 @@ def lessons():
 def ladder():
     """The rungs of the CUDA ladder in CMakeLists.txt: {"cuda/03_flash_forward": "forward"}."""
     table = re.search(r"^set\(ladder\n(.*?)\)$", (ROOT / "CMakeLists.txt").read_text(), re.M | re.S).group(1)
-    rows = re.findall(r'^  "(cuda/\S+) +(\w+)"$', table, re.M)
+    rows = re.findall(r'^  "(cuda/\S+) +(\w+) +[\d.]+"$', table, re.M)
     assert rows and len(rows) == len(table.splitlines()), "the ladder in CMakeLists.txt is not readable"
     return dict(rows)
 

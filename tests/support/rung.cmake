@@ -56,7 +56,7 @@ function(add_emulated target source name id)
   target_compile_options(${target} PRIVATE ${options} $<$<BOOL:${NANOLM_SANITIZE}>:-fno-sanitize=address>)
 endfunction()
 
-# add_rung(cuda/03_flash_forward forward): the tests of `kind`, on the row that the rung defines.
+# add_rung(cuda/03_flash_forward forward 1.25): the tests of `kind`, on the row that the rung defines.
 function(add_rung rung kind)
   set(source "${tree}/${rung}.cu")
   if(NOT EXISTS "${source}")
