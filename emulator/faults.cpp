@@ -168,18 +168,33 @@ void on_segv(int, siginfo_t* info, void*) {
 }  // namespace
 
 void watch_stack_overflow() {
-  thread_local std::unique_ptr<char[]> stack;
-  if (stack) return;
-  constexpr std::size_t kBytes = 64 * 1024;
-  stack.reset(new char[kBytes]);
-  stack_t alternative{};
-  alternative.ss_sp = stack.get();
-  alternative.ss_size = kBytes;
-  sigaltstack(&alternative, nullptr);
-  struct sigaction action {};
-  action.sa_sigaction = on_segv;
-  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-  sigaction(SIGSEGV, &action, nullptr);
+  // AddressSanitizer gives each thread a signal stack of its own, and takes it back.
+  struct SignalStack {
+    std::unique_ptr<char[]> memory;
+    SignalStack() {
+      stack_t known{};
+      if (sigaltstack(nullptr, &known) == 0 && !(known.ss_flags & SS_DISABLE)) return;
+      constexpr std::size_t kBytes = 64 * 1024;
+      memory.reset(new char[kBytes]);
+      stack_t own{};
+      own.ss_sp = memory.get();
+      own.ss_size = kBytes;
+      sigaltstack(&own, nullptr);
+    }
+    ~SignalStack() {
+      stack_t none{};
+      none.ss_flags = SS_DISABLE;
+      if (memory) sigaltstack(&none, nullptr);
+    }
+  };
+  thread_local const SignalStack stack;
+  static const bool handled = [] {
+    struct sigaction action {};
+    action.sa_sigaction = on_segv;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    return sigaction(SIGSEGV, &action, nullptr) == 0;
+  }();
+  (void)stack, (void)handled;
 }
 
 void checked_access(const void* address, std::size_t bytes, bool write, Place place) {

@@ -53,7 +53,9 @@ function(add_emulated target source name id)
   target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR}/include)
   target_compile_definitions(${target} PUBLIC NANOLM_EMULATED)
   get_property(options GLOBAL PROPERTY emulated_options)
-  target_compile_options(${target} PRIVATE ${options} $<$<BOOL:${NANOLM_SANITIZE}>:-fno-sanitize=address>)
+  target_compile_options(${target} PRIVATE ${options}
+    # The emulator checks pointers itself, and would come second.
+    $<$<BOOL:${NANOLM_SANITIZE}>:-fno-sanitize=address,null,alignment,bounds,object-size,pointer-overflow>)
 endfunction()
 
 # add_rung(cuda/03_flash_forward forward 1.25): the tests of `kind`, on the row that the rung defines.
