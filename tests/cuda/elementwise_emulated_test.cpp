@@ -1,0 +1,66 @@
+// What only the emulator sees of rung 01: launches, bytes of global memory, and whether the order of threads matters.
+#include <gtest/gtest.h>
+
+#include "emulator/counters.h"
+#include "support/cuda_elementwise.h"
+
+namespace nanolm::cuda {
+namespace {
+
+void expect_traffic(const ElementwiseRung& rung, std::int64_t count, int operations, std::size_t shift = 0) {
+  SCOPED_TRACE(rung.name + ", " + std::to_string(count) + " elements, " + std::to_string(operations) + " operations");
+  const std::vector<float> x = normal(count);
+  ElementwiseCall call(rung, coefficients(operations), x, shift, shift);
+  emulator::reset_counters();
+  call.launch();
+  const emulator::Counters counted = emulator::counters();
+  EXPECT_TRUE(same_bits(call.result(), expected_y(call.args, x)));
+  const std::int64_t kernels = rung.is_fused ? 1 : operations;
+  EXPECT_EQ(counted.launches, kernels);
+  EXPECT_EQ(counted.load_bytes, kernels * 4 * count);
+  EXPECT_EQ(counted.store_bytes, kernels * 4 * count);
+}
+
+TEST(Traffic, ChainMoves8BytesAnElementForEachOperation) {
+  for (const ElementwiseRung& rung : elementwise_rungs())
+    if (!rung.is_fused)
+      for (const int operations : {1, 2, 5, 16}) expect_traffic(rung, 1027, operations);
+}
+
+TEST(Traffic, FusedMoves8BytesAnElementHoweverManyOperations) {
+  for (const ElementwiseRung& rung : elementwise_rungs())
+    if (rung.is_fused)
+      for (const int operations : {1, 2, 5, 16}) expect_traffic(rung, 1027, operations);
+}
+
+TEST(Traffic, IsTheSameForAnyCountAndAlignment) {
+  for (const ElementwiseRung& rung : elementwise_rungs())
+    for (const std::int64_t count : {1, 3, 4, 1021, 4096})
+      for (const std::size_t shift : {0u, 1u}) expect_traffic(rung, count, 3, shift);
+}
+
+TEST(Traffic, NothingToDoLaunchesNothing) {
+  for (const ElementwiseRung& rung : elementwise_rungs()) {
+    ElementwiseCall call(rung, coefficients(3), {});
+    emulator::reset_counters();
+    call.launch();
+    EXPECT_EQ(emulator::counters().launches, 0) << rung.name;
+    expect_traffic(rung, 1, 1);
+  }
+}
+
+TEST(Order, OfBlocksWarpsAndLanesDoesNotChangeABit) {
+  using emulator::Order;
+  for (const ElementwiseRung& rung : elementwise_rungs())
+    for (const Order order : {Order::kAscending, Order::kDescending, Order::kRandom}) {
+      emulator::set_order(order);
+      const std::vector<float> x = normal(3001);
+      ElementwiseCall call(rung, coefficients(4), x, 1);
+      call.launch();
+      EXPECT_TRUE(same_bits(call.result(), expected_y(call.args, x))) << rung.name;
+    }
+  emulator::set_order(Order::kAscending);
+}
+
+}  // namespace
+}  // namespace nanolm::cuda

@@ -1,0 +1,125 @@
+// What only the emulator sees of a forward pass: the bytes of global memory that its kernels ask for, and whether the
+// order of blocks, warps and lanes matters.
+#include <gtest/gtest.h>
+
+#include "emulator/counters.h"
+#include "support/cuda_forward.h"
+
+namespace nanolm::cuda {
+namespace {
+
+AttentionShape square(std::int64_t seqlen_q, std::int64_t seqlen_k, std::int64_t head_dim, bool causal = false) {
+  return {1, 1, 1, seqlen_q, seqlen_k, head_dim, 1.0f / std::sqrt(static_cast<float>(head_dim)), causal};
+}
+
+// Elements that a launch loads and stores in global memory, of 4 bytes each: float rungs only.
+struct Traffic {
+  std::int64_t loads, stores;
+};
+Traffic traffic(const Forward& f, const AttentionShape& s) {
+  ForwardCall call(f, s, attention_data(s, Scores::kNormal));
+  emulator::reset_counters();
+  call.launch();
+  call.result();
+  const emulator::Counters counted = emulator::counters();
+  return {counted.load_bytes / 4, counted.store_bytes / 4};
+}
+// How often 128 queries go through K and V: the loads that 128 more keys cost, in rows of K and V.
+std::int64_t query_tiles(const Forward& f, std::int64_t head_dim) {
+  const std::int64_t more = traffic(f, square(128, 256, head_dim)).loads - traffic(f, square(128, 128, head_dim)).loads;
+  EXPECT_EQ(more % (2 * 128 * head_dim), 0) << "a tile of keys is loaded whole, K and V alike";
+  const std::int64_t tiles = more / (2 * 128 * head_dim);
+  EXPECT_GE(tiles, 1) << "K and V are not read";
+  EXPECT_LE(tiles, 8) << "fewer than 16 queries share a tile of keys";
+  EXPECT_TRUE(tiles == 0 || 128 % tiles == 0) << "128 queries read K and V " << tiles << " times";
+  return tiles;
+}
+
+TEST(Load, ReadsAllOfQAndEachTileOfKAndVOnceForEachTileOfQueries) {
+  for (const Forward& f : forwards()) {
+    if (f.is_bf16) continue;
+    SCOPED_TRACE(f.name());
+    const std::int64_t loads = traffic(f, square(128, 128, 64)).loads;
+    EXPECT_GE(loads, (128 + 2 * 128) * 64) << "of Q, K and V something is never read";
+    if (f.has_score_matrix()) continue;
+    const std::int64_t tiles = query_tiles(f, 64);
+    EXPECT_EQ(loads, 128 * 64 + tiles * 2 * 128 * 64) << "Q once, K and V once for each of " << tiles << " query tiles";
+    EXPECT_EQ(traffic(f, square(256, 128, 64)).loads, 2 * loads) << "twice the queries";
+  }
+}
+
+TEST(Load, WritesOAndLseOnce) {
+  for (const Forward& f : forwards()) {
+    if (f.is_bf16) continue;
+    SCOPED_TRACE(f.name());
+    const std::int64_t stores = traffic(f, square(128, 128, 64)).stores;
+    if (f.has_score_matrix())
+      EXPECT_GE(stores, 128 * 64 + 128 + 128 * 128) << "O, lse and the matrix of scores";
+    else
+      EXPECT_EQ(stores, 128 * 64 + 128) << "O and lse, and nothing in between";
+  }
+}
+
+TEST(Skip, CausalReadsNoTileBehindTheDiagonal) {
+  for (const Forward& f : forwards()) {
+    if (f.is_bf16 || f.has_score_matrix()) continue;
+    const std::int64_t rows_a_tile = 128 / std::max<std::int64_t>(1, query_tiles(f, 4));
+    for (const AttentionShape& s : {square(384, 384, 4, true), square(384, 256, 4, true), square(128, 384, 4, true)}) {
+      SCOPED_TRACE(f.name() + ", " + name(s) + ", " + std::to_string(rows_a_tile) + " rows a query tile");
+      // The last row of a tile sees keys up to its own; a tile of at most 128 keys is read to its end.
+      std::int64_t key_rows = 0;
+      for (std::int64_t end = rows_a_tile; end <= s.seqlen_q; end += rows_a_tile) {
+        const std::int64_t seen = std::max<std::int64_t>(0, end + s.seqlen_k - s.seqlen_q);
+        key_rows += std::min(s.seqlen_k, 128 * block_count(seen, 128));
+      }
+      AttentionShape open = s;
+      open.causal = false;
+      const std::int64_t loads = traffic(f, s).loads, all_loads = traffic(f, open).loads;
+      EXPECT_LE(loads, (s.seqlen_q + 2 * key_rows) * s.head_dim) << "of " << all_loads << " without the mask";
+      EXPECT_GT(loads, all_loads / 4) << "the tiles up to the diagonal are needed";
+      expect_matches_oracle(f, s, Scores::kNormal);
+    }
+  }
+}
+
+TEST(Traffic, AFewQueriesReadKAndVOnce) {
+  for (const Forward& f : forwards()) {
+    if (f.is_bf16) continue;
+    SCOPED_TRACE(f.name());
+    const AttentionShape s = square(16, 128, 20);
+    const std::int64_t loads = traffic(f, s).loads;
+    EXPECT_GE(loads, (16 + 2 * 128) * 20);
+    if (!f.has_score_matrix()) EXPECT_LE(loads, (128 + 2 * 128) * 20) << "16 queries are one tile";
+  }
+}
+
+TEST(Workspace, GrowsWithTheScoresOrNotAtAll) {
+  for (const Forward& f : forwards()) {
+    SCOPED_TRACE(f.name());
+    const AttentionShape s = f.served({2, 4, 2, 33, 70, 8, 0.35f, false});
+    const std::int64_t allowed = f.has_score_matrix() ? 4 * scores_size(s) + 255 : 4096;
+    EXPECT_LE(static_cast<std::int64_t>(f.workspace_bytes(s)), allowed);
+    expect_matches_oracle(f, s, Scores::kNormal);
+  }
+}
+
+TEST(Order, OfBlocksWarpsAndLanesDoesNotChangeABit) {
+  using emulator::Order;
+  for (const Forward& f : forwards())
+    for (const AttentionShape& s : {f.served(square(35, 70, 20, true)), f.served({2, 4, 2, 9, 5, 7, 0.4f, false})}) {
+      SCOPED_TRACE(f.name() + ", " + name(s));
+      const AttentionData data = f.rounded(attention_data(s, Scores::kGrowing));
+      std::vector<Result> results;
+      for (const Order order : {Order::kAscending, Order::kDescending, Order::kRandom, Order::kRandom}) {
+        emulator::set_order(order);
+        results.push_back(run(f, s, data));
+        EXPECT_TRUE(same_bits(results.back().O, results[0].O)) << "O, order " << results.size() - 1;
+        EXPECT_TRUE(same_bits(results.back().lse, results[0].lse)) << "lse, order " << results.size() - 1;
+      }
+      emulator::set_order(Order::kAscending);
+      expect_close(f, s, data, results[0]);
+    }
+}
+
+}  // namespace
+}  // namespace nanolm::cuda

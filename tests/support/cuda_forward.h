@@ -1,0 +1,170 @@
+// A call of a rung's forward pass, emulated or on a device: its tensors, where they lie, and what came out.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "nanolm/cuda/ladder.h"
+#include "support/all_close.h"
+#include "support/cuda_device.h"
+#include "support/cuda_memory.h"
+#include "support/data.h"
+#include "support/oracle.h"
+
+namespace nanolm::cuda {
+
+// A rung's forward pass in one of its types.
+struct Forward {
+  const Rung* rung;
+  bool is_bf16;
+
+  std::string name() const { return std::string(rung->name) + (is_bf16 ? ", bf16" : ""); }
+  bool serves(const AttentionShape& s) const { return !rung->supports || rung->supports(s, current_device()); }
+  // The same shape, or one with a head_dim that every rung serves.
+  AttentionShape served(AttentionShape s) const {
+    if (!serves(s)) s.head_dim = 64, s.scale = 0.125f;
+    return s;
+  }
+  bool has_score_matrix() const { return name().find("naive") != std::string::npos; }
+  std::size_t element_bytes() const { return is_bf16 ? sizeof(bf16) : sizeof(float); }
+  std::size_t workspace_bytes(const AttentionShape& s) const {
+    return rung->workspace_bytes ? static_cast<std::size_t>(rung->workspace_bytes(s)) : 0;
+  }
+  // What the type can hold: the oracle gets the same numbers as the kernel.
+  std::vector<float> rounded(std::vector<float> values) const {
+    if (is_bf16)
+      for (float& v : values) v = __bfloat162float(__float2bfloat16(v));
+    return values;
+  }
+  AttentionData rounded(const AttentionData& d) const { return {rounded(d.Q), rounded(d.K), rounded(d.V)}; }
+
+  Bytes to_bytes(const std::vector<float>& values) const {
+    if (!is_bf16) return bytes_of(values);
+    std::vector<bf16> narrow;
+    for (const float v : values) narrow.push_back(__float2bfloat16(v));
+    return bytes_of(narrow);
+  }
+  std::vector<float> to_floats(const Bytes& bytes) const {
+    if (!is_bf16) return values_of<float>(bytes);
+    std::vector<float> wide;
+    for (const bf16 v : values_of<bf16>(bytes)) wide.push_back(__bfloat162float(v));
+    return wide;
+  }
+};
+inline std::vector<Forward> forwards() {
+  std::vector<Forward> all;
+  for (const Rung* rung : ladder()) {
+    if (rung->forward) all.push_back({rung, false});
+    if (rung->forward_bf16) all.push_back({rung, true});
+  }
+  if (all.empty()) throw std::logic_error("none of NANOLM_RUNGS has a forward pass");
+  return all;
+}
+
+// An error of the CUDA runtime inside `body` names the rung.
+template <class Body>
+void named(const Forward& f, Body body) {
+  try {
+    body();
+  } catch (const CudaError& error) {
+    throw CudaError(error.code(), f.name() + ": " + error.what());
+  }
+}
+
+struct Result {
+  std::vector<float> O, lse;
+};
+class ForwardCall {
+ public:
+  ForwardCall(const Forward& f, const AttentionShape& s, const AttentionData& data, Place place = {})
+      : shape(s),
+        f_(f),
+        Q_(DeviceBytes::input(f.to_bytes(data.Q), place.guarded, place.shifted & kQ ? f.element_bytes() : 0)),
+        K_(DeviceBytes::input(f.to_bytes(data.K), place.guarded, place.shifted & kK ? f.element_bytes() : 0)),
+        V_(DeviceBytes::input(f.to_bytes(data.V), place.guarded, place.shifted & kV ? f.element_bytes() : 0)),
+        O_(DeviceBytes::output(static_cast<std::size_t>(q_size(s)) * f.element_bytes(), place.guarded,
+                               place.shifted & kO ? f.element_bytes() : 0)),
+        lse_(DeviceBytes::output(static_cast<std::size_t>(lse_size(s)) * sizeof(float), place.guarded,
+                                 place.shifted & kLse ? sizeof(float) : 0)),
+        workspace_(DeviceBytes::scratch(f.workspace_bytes(s), place.guarded)) {}
+
+  void launch(cudaStream_t stream = nullptr) {
+    named(f_, [&] {
+      if (f_.is_bf16)
+        launch_as<bf16>(f_.rung->forward_bf16, stream);
+      else
+        launch_as<float>(f_.rung->forward, stream);
+    });
+  }
+  // Waits for the device.
+  Result result() {
+    named(f_, [] { CUDA_CHECK(cudaDeviceSynchronize()); });
+    EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "the launch left an error behind";
+    EXPECT_TRUE(O_.intact("O"));
+    EXPECT_TRUE(lse_.intact("lse"));
+    EXPECT_TRUE(workspace_.intact("the workspace"));
+    EXPECT_TRUE(Q_.intact("Q"));
+    EXPECT_TRUE(K_.intact("K"));
+    EXPECT_TRUE(V_.intact("V"));
+    return {f_.to_floats(O_.to_host()), values_of<float>(lse_.to_host())};
+  }
+  bool untouched() const { return O_.untouched() && lse_.untouched(); }
+
+  AttentionShape shape;  // a test of refusals changes it
+
+ private:
+  template <class T>
+  void launch_as(ForwardFn<T> forward, cudaStream_t stream) {
+    ForwardArgs<T> args;
+    args.shape = shape;
+    args.Q = Q_.as<T>(), args.K = K_.as<T>(), args.V = V_.as<T>();
+    args.O = O_.as<T>(), args.lse = lse_.as<float>(), args.workspace = workspace_.data();
+    args.stream = stream;
+    forward(args);
+  }
+
+  Forward f_;
+  DeviceBytes Q_, K_, V_, O_, lse_, workspace_;
+};
+
+inline Result run(const Forward& f, const AttentionShape& s, const AttentionData& data, Place place = {}) {
+  ForwardCall call(f, s, data, place);
+  call.launch();
+  return call.result();
+}
+
+// Largest error of O: that of lessons 04 and 05 and, in bf16, half a unit in the last place (2^-9) of the weights,
+// which tensor cores read as bf16, and of O itself.
+inline double output_tolerance(const Forward& f, const AttentionShape& s, const oracle::Forward& truth) {
+  return oracle::output_tolerance(s, truth) + (f.is_bf16 ? 0x1p-8 * truth.value_magnitude : 0);
+}
+
+inline void expect_refused(const Forward& f, const AttentionShape& good, const AttentionShape& bad) {
+  ForwardCall call(f, good,
+                   {std::vector<float>(static_cast<std::size_t>(q_size(good))),
+                    std::vector<float>(static_cast<std::size_t>(kv_size(good))),
+                    std::vector<float>(static_cast<std::size_t>(kv_size(good)))});
+  call.shape = bad;
+  EXPECT_THROW(call.launch(), std::invalid_argument) << name(bad) << " scale " << bad.scale;
+  EXPECT_TRUE(call.untouched()) << name(bad);
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess) << name(bad);
+}
+
+inline void expect_close(const Forward& f, const AttentionShape& s, const AttentionData& data, const Result& r) {
+  const oracle::Forward truth = oracle::forward(s, data.Q, data.K, data.V);
+  const std::vector<Dim> rows{{"batch", s.batch}, {"head", s.q_heads}, {"row", s.seqlen_q}};
+  std::vector<Dim> elements = rows;
+  elements.push_back({"column", s.head_dim});
+  EXPECT_TRUE(all_close(r.O, truth.O, output_tolerance(f, s, truth), elements))
+      << "O" << derivation(s, truth, true) << (f.is_bf16 ? ", and 2^-8 max|V| for bf16" : "");
+  EXPECT_TRUE(all_close(r.lse, truth.lse, lse_tolerance(s, truth), rows)) << "lse" << derivation(s, truth, false);
+}
+
+// A shape that supports() denies must be refused.
+inline void expect_matches_oracle(const Forward& f, const AttentionShape& s, Scores scores, Place place = {}) {
+  SCOPED_TRACE(f.name() + ", " + name(s) + ", " + name(scores));
+  if (!f.serves(s)) return expect_refused(f, s, s);
+  const AttentionData data = f.rounded(attention_data(s, scores));
+  expect_close(f, s, data, run(f, s, data, place));
+}
+
+}  // namespace nanolm::cuda
