@@ -12,7 +12,6 @@
 namespace nanolm::cuda {
 
 namespace {
-
 constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
 constexpr int kTile = 16;  // a block of the products computes a tile of 16 x 16 elements
 constexpr int kWarp = 32;  // the softmax has a warp for each row
