@@ -17,7 +17,6 @@ namespace nanolm::cuda {
 namespace {
 constexpr int kThreads = 256;
 constexpr int kFours = 4;  // float4 of a thread
-constexpr std::int64_t kMaxBlocks = 0x7fffffff;
 
 // Travels as a parameter of the kernel: every thread reads it from constant memory, not from main memory.
 struct Chain {
@@ -51,7 +50,8 @@ __device__ void load_apply_store(const Chain& chain, const float4* x, float4* y,
 
 // A float4 must start at a multiple of 16 bytes. x and y of the first `head` elements do not; they, and the last few,
 // go one by one. Where x and y are not misaligned by the same amount all elements do.
-__global__ void elementwise_kernel(const float* x, float* y, std::int64_t count, std::int64_t head, Chain chain) {
+[[maybe_unused]] __global__ void elementwise_kernel(const float* x, float* y, std::int64_t count, std::int64_t head,
+                                                    Chain chain) {
   const std::int64_t fours = (count - head) / 4, singles = count - 4 * fours;
   load_apply_store(chain, reinterpret_cast<const float4*>(x + head), reinterpret_cast<float4*>(y + head), fours);
   const std::int64_t thread = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
@@ -70,33 +70,32 @@ std::int64_t misaligned(const float* x, const float* y, std::int64_t count) {
   return std::min<std::int64_t>(count, (16 - x_bytes) % 16 / sizeof(float));
 }
 
-// A thread for kFours float4, or for one of the elements that go one by one.
-void launch(const float* x, float* y, std::int64_t count, const Chain& chain, cudaStream_t stream) {
-  const std::int64_t head = misaligned(x, y, count), fours = (count - head) / 4;
-  const std::int64_t threads = std::max((fours + kFours - 1) / kFours, count - 4 * fours);
-  const std::int64_t blocks = std::min((threads + kThreads - 1) / kThreads, kMaxBlocks);
-  elementwise_kernel<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(x, y, count, head, chain);
+// From x to args.y. A thread for kFours float4, or for one of the elements that go one by one.
+[[maybe_unused]] void launch(const ElementwiseArgs& args, const float* x, [[maybe_unused]] const Chain& chain) {
+  const std::int64_t head = misaligned(x, args.y, args.count), fours = (args.count - head) / 4;
+  const std::int64_t threads = std::max((fours + kFours - 1) / kFours, args.count - 4 * fours);
+  if (threads == 0) return;
+  const auto blocks = static_cast<unsigned>(std::min<std::int64_t>((threads + kThreads - 1) / kThreads, 0x7fffffff));
+  elementwise_kernel<<<blocks, kThreads, 0, args.stream>>>(x, args.y, args.count, head, chain);
   CUDA_CHECK(cudaGetLastError());
 }
 
 void chain(const ElementwiseArgs& args) {
   check_elementwise(args);
-  if (args.count == 0) return;
   const float* x = args.x;
   for (int i = 0; i < args.operations; ++i) {
     const Chain one{1, {args.multiply[i]}, {args.add[i]}};
-    launch(x, args.y, args.count, one, args.stream);
+    launch(args, x, one);
     x = args.y;
   }
 }
 
 void fused(const ElementwiseArgs& args) {
   check_elementwise(args);
-  if (args.count == 0) return;
   Chain all{args.operations, {}, {}};
   std::copy_n(args.multiply, kMaxOperations, all.multiply);
   std::copy_n(args.add, kMaxOperations, all.add);
-  launch(args.x, args.y, args.count, all, args.stream);
+  launch(args, args.x, all);
 }
 
 }  // namespace

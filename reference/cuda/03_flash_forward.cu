@@ -1,7 +1,7 @@
 // FlashAttention forward: a tile of scores never leaves the registers (notes/cuda/03_flash_forward.md).
 //
-// What it adds to 02: one kernel instead of three, the online softmax of lesson 03, and tiles in shared memory, each
-// read by many threads. A block has 128 queries; K and V pass through one buffer, a tile at a time.
+// What it adds to 02: one kernel instead of three, the online softmax of lesson 03, and 8 x 8 elements a thread. A
+// block has 128 queries; K and V pass through one buffer in shared memory, a tile at a time.
 //
 // Budget for head_dim 64: a thread keeps 8 x 8 scores, then 8 x 8 elements of O. Four steps of either product take
 // 8 + 8 loads of a float4 from shared memory and 8 * 8 * 4 = 256 multiply-adds, 16 a load. An SM does 128 multiply-adds
@@ -18,19 +18,17 @@ namespace nanolm::cuda {
 namespace {
 constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
 constexpr float kLog2E = 1.44269504f;  // log2(e)
-constexpr unsigned kAllLanes = ~0u;    // every lane takes part in a shuffle
 
 // Sizes of a block's work. Thread (x, y) has the rows y + i * kThreadsY, of a tile the keys x + j * kThreadsX, and of O
 // groups of four columns, kThreadsX groups apart: neighbours in a warp read neighbours in shared memory.
 template <int head_dim, int block_q, int block_k>
 struct Tile {
-  static constexpr int kHeadDim = head_dim;  // the shape's, rounded up: what lies behind is zeros
-  static constexpr int kBlockQ = block_q, kBlockK = block_k;
+  // head_dim is the shape's, rounded up: what lies behind is zeros.
+  static constexpr int kHeadDim = head_dim, kBlockQ = block_q, kBlockK = block_k;
   static constexpr int kThreadsX = head_dim < 64 ? 8 : head_dim / 8;  // they share their rows and are in one warp
   static constexpr int kRows = 8, kKeys = kBlockK / kThreadsX, kColumns = kHeadDim / kThreadsX;  // of one thread
   static constexpr int kThreadsY = kBlockQ / kRows, kThreads = kThreadsX * kThreadsY;
-  // Padding moves each row by four banks, and a row of P by kThreadsX.
-  static constexpr int kStride = kHeadDim + 4, kStrideP = kBlockK + kThreadsX;
+  static constexpr int kStride = kHeadDim + 4, kStrideP = kBlockK + kThreadsX;  // rows begin in different banks
   static constexpr int kSharedBytes = 4 * ((kBlockQ + kBlockK) * kStride + kBlockQ * kStrideP);
   static __device__ int row(int i) { return static_cast<int>(threadIdx.x) / kThreadsX + i * kThreadsY; }
   static __device__ int key(int j) { return static_cast<int>(threadIdx.x) % kThreadsX + j * kThreadsX; }
@@ -44,31 +42,9 @@ struct State {
 };
 
 // Four neighbours in shared memory by one instruction.
-__device__ void load4(const float* from, float* to) {
+[[maybe_unused]] __device__ void load4(const float* from, float* to) {
   const float4 v = *reinterpret_cast<const float4*>(from);
   to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
-}
-
-// K and V are [batch * kv_heads, seqlen_k, head_dim]: the first index for query head `head` of [batch * q_heads].
-__device__ std::int64_t kv_head(const AttentionShape& s, std::int64_t head) {
-  std::int64_t group = 1;  // query heads that share a kv head
-  group = s.q_heads / s.kv_heads;
-  return head / group;
-}
-
-// Row q sees the first keys_seen of the keys.
-__device__ std::int64_t keys_seen(const AttentionShape& s, std::int64_t q) {
-  std::int64_t keys = s.seqlen_k;
-  if (s.causal) keys = max(std::int64_t{0}, min(keys, q + s.seqlen_k - s.seqlen_q + 1));
-  return keys;
-}
-
-// How many of the keys the query block that begins with row first_q visits, if need be to the end of a tile.
-template <class T>
-__device__ std::int64_t keys_visited(const AttentionShape& s, std::int64_t first_q) {
-  std::int64_t keys = s.seqlen_k;
-  keys = keys_seen(s, min(first_q + T::kBlockQ, s.seqlen_q) - 1);  // the last row sees the most
-  return keys;
 }
 
 // Copies a [rows, head_dim] matrix into a tile of block_rows rows, zeros behind it; a Vector (float4, float) at a time.
@@ -90,6 +66,45 @@ __device__ void load_tile(const float* matrix, int rows, int head_dim, float* ti
     copy_tile<T, block_rows, float4>(matrix, rows, head_dim, tile);
   else
     copy_tile<T, block_rows, float>(matrix, rows, head_dim, tile);
+}
+
+// Folds a tile of scores into m and d, rescales O, and leaves exp(scale * (S - m)) in shared memory.
+// 2^x is what the hardware computes, so scale_log2 is scale * log2(e). The maximum is subtracted before the product:
+// as one multiply-add, S * scale_log2 - (m * scale_log2 rounded), the largest weight would not be 1 for large scores.
+template <class T>
+__device__ void update(const float (&S)[T::kRows][T::kKeys], float scale_log2, State<T>& state, float* P_smem) {
+  for (int i = 0; i < T::kRows; ++i) {
+    float new_max = state.row_max[i], sum = 0;
+    for (int j = 0; j < T::kKeys; ++j) new_max = fmaxf(new_max, S[i][j]);
+    for (int lanes = 1; lanes < T::kThreadsX; lanes *= 2)
+      new_max = fmaxf(new_max, __shfl_xor_sync(~0u, new_max, lanes));
+    const float shift = new_max == kMinusInf ? 0.0f : new_max;  // -inf - (-inf) is NaN
+    const float rescale = exp2f((state.row_max[i] - shift) * scale_log2);
+    for (int j = 0; j < T::kKeys; ++j) {
+      const float p = exp2f((S[i][j] - shift) * scale_log2);
+      P_smem[T::row(i) * T::kStrideP + T::key(j)] = p;
+      sum += p;
+    }
+    for (int lanes = 1; lanes < T::kThreadsX; lanes *= 2) sum += __shfl_xor_sync(~0u, sum, lanes);
+    state.row_max[i] = new_max;
+    state.row_sum[i] = state.row_sum[i] * rescale + sum;
+    for (int c = 0; c < T::kColumns; ++c) state.O[i][c] *= rescale;
+  }
+}
+
+// O += P V. In a tile that is cut a row takes only the keys it sees: the others' values may be NaN, and 0 * NaN is NaN.
+template <class T, bool cut>
+__device__ void add_values(const float* P_smem, const float* V_smem, const int (&seen)[T::kRows], State<T>& state) {
+  for (int first = 0; first < T::kBlockK; first += 4) {
+    float P[T::kRows][4], V[T::kColumns];
+    for (int i = 0; i < T::kRows; ++i) load4(P_smem + T::row(i) * T::kStrideP + first, P[i]);
+    for (int j = 0; j < 4; ++j) {
+      for (int c = 0; c < T::kColumns; c += 4) load4(V_smem + (first + j) * T::kStride + T::column(c), V + c);
+      for (int i = 0; i < T::kRows; ++i)
+        for (int c = 0; c < T::kColumns; ++c)
+          if (!cut || first + j < seen[i]) state.O[i][c] = fmaf(P[i][j], V[c], state.O[i][c]);
+    }
+  }
 }
 
 // S = Q K^T for the thread's rows and keys, not yet scaled. S is 0 before.
@@ -114,43 +129,26 @@ __device__ void mask_scores(const int (&seen)[T::kRows], float (&S)[T::kRows][T:
       if (T::key(j) >= seen[i]) S[i][j] = kMinusInf;
 }
 
-// Folds a tile of scores into m and d, rescales O, and leaves exp(scale * (S - m)) in shared memory.
-// 2^x is what the hardware computes, so scale_log2 is scale * log2(e). The maximum is subtracted before the product:
-// as one multiply-add, S * scale_log2 - (m * scale_log2 rounded), the largest weight would not be 1 for large scores.
-template <class T>
-__device__ void update(const float (&S)[T::kRows][T::kKeys], float scale_log2, State<T>& state, float* P_smem) {
-  for (int i = 0; i < T::kRows; ++i) {
-    float new_max = state.row_max[i], sum = 0;
-    for (int j = 0; j < T::kKeys; ++j) new_max = fmaxf(new_max, S[i][j]);
-    for (int lanes = 1; lanes < T::kThreadsX; lanes *= 2)
-      new_max = fmaxf(new_max, __shfl_xor_sync(kAllLanes, new_max, lanes));
-    const float shift = new_max == kMinusInf ? 0.0f : new_max;  // -inf - (-inf) is NaN
-    const float rescale = exp2f((state.row_max[i] - shift) * scale_log2);
-    for (int j = 0; j < T::kKeys; ++j) {
-      const float p = exp2f((S[i][j] - shift) * scale_log2);
-      P_smem[T::row(i) * T::kStrideP + T::key(j)] = p;
-      sum += p;
-    }
-    for (int lanes = 1; lanes < T::kThreadsX; lanes *= 2) sum += __shfl_xor_sync(kAllLanes, sum, lanes);
-    state.row_max[i] = new_max;
-    state.row_sum[i] = state.row_sum[i] * rescale + sum;
-    for (int c = 0; c < T::kColumns; ++c) state.O[i][c] *= rescale;
-  }
+// Row q sees the first keys_seen of the keys.
+__device__ std::int64_t keys_seen(const AttentionShape& s, std::int64_t q) {
+  std::int64_t keys = s.seqlen_k;
+  if (s.causal) keys = max(std::int64_t{0}, min(keys, q + s.seqlen_k - s.seqlen_q + 1));
+  return keys;
 }
 
-// O += P V. In a tile that is cut a row takes only the keys it sees: the others' values may be NaN, and 0 * NaN is NaN.
-template <class T, bool cut>
-__device__ void add_values(const float* P_smem, const float* V_smem, const int (&seen)[T::kRows], State<T>& state) {
-  for (int first = 0; first < T::kBlockK; first += 4) {
-    float P[T::kRows][4], V[T::kColumns];
-    for (int i = 0; i < T::kRows; ++i) load4(P_smem + T::row(i) * T::kStrideP + first, P[i]);
-    for (int j = 0; j < 4; ++j) {
-      for (int c = 0; c < T::kColumns; c += 4) load4(V_smem + (first + j) * T::kStride + T::column(c), V + c);
-      for (int i = 0; i < T::kRows; ++i)
-        for (int c = 0; c < T::kColumns; ++c)
-          if (!cut || first + j < seen[i]) state.O[i][c] = fmaf(P[i][j], V[c], state.O[i][c]);
-    }
-  }
+// How many of the keys the query block that begins with row first_q visits, if need be to the end of a tile.
+template <class T>
+__device__ std::int64_t keys_visited(const AttentionShape& s, std::int64_t first_q) {
+  std::int64_t keys = s.seqlen_k;
+  keys = keys_seen(s, min(first_q + T::kBlockQ, s.seqlen_q) - 1);  // the last row sees the most
+  return keys;
+}
+
+// K and V are [batch * kv_heads, seqlen_k, head_dim]: the first index for query head `head` of [batch * q_heads].
+__device__ std::int64_t kv_head(const AttentionShape& s, std::int64_t head) {
+  std::int64_t group = 1;  // query heads that share a kv head
+  group = s.q_heads / s.kv_heads;
+  return head / group;
 }
 
 // O = o / d and lse = m + ln d, to the rows that exist. A row without keys: 0 and -inf.
@@ -211,8 +209,10 @@ template <class T>
 void launch(const ForwardArgs<float>& args) {
   const std::int64_t blocks = args.shape.batch * args.shape.q_heads * block_count(args.shape.seqlen_q, T::kBlockQ);
   if (blocks == 0) return;
+  static_assert(T::kSharedBytes <= 227 * 1024, "more shared memory than any device gives a block");
+  [[maybe_unused]] const auto kernel = flash_kernel<T>;
   const unsigned grid = static_cast<unsigned>(std::min<std::int64_t>(blocks, 0x7fffffff));
-  CUDA_CHECK(cudaFuncSetAttribute(flash_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, T::kSharedBytes));
+  CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, T::kSharedBytes));
   flash_kernel<T><<<grid, T::kThreads, T::kSharedBytes, args.stream>>>(args);
   CUDA_CHECK(cudaGetLastError());
 }
