@@ -60,16 +60,14 @@ Times measure(int samples, const std::function<void()>& run) {
 constexpr int kChains = 16;  // independent sums of a thread: the latency of a multiply-add is hidden
 constexpr int kSteps = 1 << 14;
 
-__global__ void multiply_add_kernel(float factor, float summand, float* result, long long* cycles) {
+__global__ void multiply_add_kernel(float factor, float summand, float* result) {
   float sums[kChains];
 #pragma unroll
   for (int i = 0; i < kChains; ++i) sums[i] = static_cast<float>(threadIdx.x) + static_cast<float>(i);
-  const long long start = clock64();
 #pragma unroll 8
   for (int step = 0; step < kSteps; ++step)
 #pragma unroll
     for (int i = 0; i < kChains; ++i) sums[i] = fmaf(sums[i], factor, summand);
-  if (blockIdx.x == 0 && threadIdx.x == 0) *cycles = clock64() - start;
   float total = 0;
 #pragma unroll
   for (int i = 0; i < kChains; ++i) total += sums[i];
@@ -83,7 +81,7 @@ __global__ void copy_kernel(const float4* from, float4* to, std::int64_t count) 
 
 struct Roofs {
   Times multiply_add, copy;
-  double multiply_add_flop = 0, copy_bytes = 0, sm_clock_mhz = 0;
+  double multiply_add_flop = 0, copy_bytes = 0;
   double flop_per_s() const { return multiply_add_flop / multiply_add.median_ms() * 1e3; }
   double bytes_per_s() const { return copy_bytes / copy.median_ms() * 1e3; }
 };
@@ -92,14 +90,11 @@ Roofs measure_roofs(int samples) {
   Roofs roofs;
   const int threads = 512, blocks = 4 * 16 * current_device().sms;
   DeviceBuffer<float> result(1);
-  DeviceBuffer<long long> cycles(1);
   roofs.multiply_add_flop = 2.0 * kChains * kSteps * threads * blocks;
   roofs.multiply_add = measure(samples, [&] {
-    multiply_add_kernel<<<static_cast<unsigned>(blocks), threads>>>(0.5f, 1.0f, result.data(), cycles.data());
+    multiply_add_kernel<<<static_cast<unsigned>(blocks), threads>>>(0.5f, 1.0f, result.data());
     CUDA_CHECK(cudaGetLastError());
   });
-  // A block keeps its SM to a quarter busy, and 16 blocks follow each other there.
-  roofs.sm_clock_mhz = 16 * static_cast<double>(cycles.to_host()[0]) / roofs.multiply_add.median_ms() / 1e3;
 
   const std::int64_t fours = std::int64_t{1} << 26;  // 1 GiB each way
   DeviceBuffer<float4> from(fours), to(fours);
@@ -284,7 +279,6 @@ struct Report {
                        std::to_string(__CUDACC_VER_MINOR__) + "." + std::to_string(__CUDACC_VER_BUILD__) +
                        "\",\n \"highest_sm_clock_mhz\": " + number(clock_khz / 1e3) +
                        ", \"memory_clock_mhz\": " + number(memory_clock_khz / 1e3) +
-                       ", \"sm_clock_mhz_in_multiply_add\": " + number(roofs.sm_clock_mhz) +
                        ",\n \"multiply_add\": {\"flop\": " + number(roofs.multiply_add_flop) + ", " +
                        fields(roofs.multiply_add) + "},\n \"copy\": {\"bytes\": " + number(roofs.copy_bytes) + ", " +
                        fields(roofs.copy) + "},\n \"elementwise\": [";
@@ -311,23 +305,25 @@ struct Report {
   }
 };
 
-void print(const ElementwiseCase& c) {
-  std::printf("%-28s %-5s k = %d   ", c.rung->name, c.fused ? "fused" : "chain", c.operations);
-  if (c.problem.empty())
-    std::printf("%8.3f ms  %7.0f GB/s\n", c.times.median_ms(), c.bytes() / c.times.median_ms() / 1e6);
+void print(const char* name, const std::string& what, const Times& times, const std::string& problem, double rate,
+           const char* unit, double percent, const char* roof) {
+  std::printf("%-26s %-20s ", name + std::strlen("cuda/"), what.c_str());
+  if (problem.empty())
+    std::printf("%9.3f ms %8.2f %s %5.1f %% of %s\n", times.median_ms(), rate, unit, percent, roof);
   else
-    std::printf("%s\n", c.problem.c_str());
+    std::printf("%s\n", problem.c_str());
   std::fflush(stdout);
 }
+void print(const ElementwiseCase& c, double bytes_per_s) {
+  const double rate = c.bytes() / c.times.median_ms() * 1e3;
+  print(c.rung->name, (c.fused ? "fused k " : "chain k ") + std::to_string(c.operations), c.times, c.problem,
+        rate / 1e9, "GB/s", 100 * rate / bytes_per_s, "copy");
+}
 void print(const ForwardCase& c, double flop_per_s) {
-  std::printf("%-28s H %3d  S %5d  %-6s  ", c.rung->name, static_cast<int>(c.shape.head_dim),
-              static_cast<int>(c.shape.seqlen_q), c.shape.causal ? "causal" : "");
   const double rate = c.flop() / c.times.median_ms() * 1e3;
-  if (c.problem.empty())
-    std::printf("%9.3f ms  %6.2f TFLOP/s  %5.1f %%\n", c.times.median_ms(), rate / 1e12, 100 * rate / flop_per_s);
-  else
-    std::printf("%s\n", c.problem.c_str());
-  std::fflush(stdout);
+  const std::string what = "H " + std::to_string(c.shape.head_dim) + " S " + std::to_string(c.shape.seqlen_q) +
+                           (c.shape.causal ? " causal" : "");
+  print(c.rung->name, what, c.times, c.problem, rate / 1e12, "TFLOP/s", 100 * rate / flop_per_s, "multiply-adds");
 }
 
 Options parse(int argc, char** argv) {
@@ -371,15 +367,16 @@ int run(int argc, char** argv) {
   report.roofs = measure_roofs(options.samples);
   std::printf("%s, %d SMs, driver %d, runtime %d\n", report.device.name, report.device.multiProcessorCount,
               report.driver, report.runtime);
-  std::printf("multiply-adds %.2f TFLOP/s at %.0f MHz, copy %.0f GB/s\n\n", report.roofs.flop_per_s() / 1e12,
-              report.roofs.sm_clock_mhz, report.roofs.bytes_per_s() / 1e9);
+  std::printf("multiply-adds %.2f TFLOP/s (two a clock and lane: %.0f MHz), copy %.0f GB/s\n\n",
+              report.roofs.flop_per_s() / 1e12, report.roofs.flop_per_s() / (256e6 * report.device.multiProcessorCount),
+              report.roofs.bytes_per_s() / 1e9);
   const auto wanted = [&](const Rung* rung) { return std::strstr(rung->name, options.rung.c_str()) != nullptr; };
   for (const Rung* rung : ladder())
-    for (const int operations : {1, 2, 4, 8})
+    for (const int operations : {1, 2, 4, 8, 16})
       for (const bool fused : {false, true})
         if (wanted(rung) && (fused ? rung->fused : rung->chain)) {
           report.elementwise.push_back(measure_elementwise(*rung, fused, operations, options.samples));
-          print(report.elementwise.back());
+          print(report.elementwise.back(), report.roofs.bytes_per_s());
         }
   for (const Rung* rung : ladder())
     for (const std::int64_t head_dim : {64, 128})
