@@ -210,7 +210,8 @@ class Grades(unittest.TestCase):
                       ("One test alone", "That runs what was built last. After an edit, first"))
         self.solve("03_online_softmax", tree=tree)
         for command, passes in ((one, False), (built, True), (one, True)):
-            done = subprocess.run(["sh", "-c", command], cwd=str(self.root), stdout=subprocess.PIPE)
+            done = subprocess.run(["sh", "-c", command], cwd=str(self.root), stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE)
             self.assertEqual(done.returncode == 0, passes, command)
         (tree / "03_online_softmax.cpp").unlink()
         run = Run(self.root, "check", "softmax", "--impl", str(tree))
