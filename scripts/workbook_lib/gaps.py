@@ -14,7 +14,7 @@ Gap = namedtuple("Gap", "function line sentence about")
 
 TODO = re.compile(r"^\s*// TODO: (.*?)\.(?: About (\d+) lines?\.)?\s*$")
 # What may stand in front of a definition's name in a .cu file.
-CUDA_WORDS = re.compile(r"__(?:global|device|host|forceinline)__ +|__launch_bounds__\((?:[^()]|\([^()]*\))*\) +")
+CUDA_WORDS = re.compile(r"\[\[\w+\]\] +|__(?:global|device|host|forceinline)__ +|__launch_bounds__\((?:[^()]|\([^()]*\))*\) +")
 # A definition starts in the first column; what ends in ; there is a constant or a declaration.
 FUNCTION = re.compile(r"^[A-Za-z_][\w:<>,&*\s]*?\b(\w+)\(")
 
@@ -50,7 +50,13 @@ def find_gaps(text, rung=False):
 
 def all_gaps(stem):
     """Every gap of the lesson, as the stub has it."""
-    return find_gaps(stub(stem), is_rung(stem))
+    return _in_steps(find_gaps(stub(stem), is_rung(stem)))
+
+
+def _in_steps(found):
+    """In the order in which they are to be done: where sentences begin with "step 3:", by that."""
+    step = [re.match(r"step (\d+):", gap.sentence) for gap in found]
+    return [gap for _, gap in sorted(zip((int(s[1]) for s in step), found), key=lambda pair: pair[0])] if all(step) else found
 
 
 def open_gaps(tree, stem):
@@ -60,9 +66,9 @@ def open_gaps(tree, stem):
     if text is None:
         return None
     sentences = {gap.function: gap for gap in all_gaps(stem)}
-    return [gap if gap.sentence or gap.function not in sentences
-            else gap._replace(sentence=sentences[gap.function].sentence, about=sentences[gap.function].about)
-            for gap in find_gaps(text, is_rung(stem))]
+    return _in_steps([gap if gap.sentence or gap.function not in sentences
+                      else gap._replace(sentence=sentences[gap.function].sentence, about=sentences[gap.function].about)
+                      for gap in find_gaps(text, is_rung(stem))])
 
 
 def test_for(stem, function):
