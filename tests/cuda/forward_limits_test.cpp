@@ -144,6 +144,21 @@ TEST(Logits, OneKeyAt140000000000GivesItsValue) {
   }
 }
 
+// All scores are alike, and below any number that may stand for minus infinity: as with Q = 0, O is the mean of V.
+TEST(Logits, FarBelowZeroWeighAsAtZero) {
+  for (const Forward& f : forwards())
+    for (const float size : {400.0f, 1e15f}) {  // scores of -1.3e6 and -8e30
+      const AttentionShape s = head(33, 70, 64, true);
+      SCOPED_TRACE(f.name() + ", " + name(s) + ", scores of -8 * " + std::to_string(size) + "^2");
+      const AttentionData data =
+          f.rounded(AttentionData{filled(q_size(s), size), filled(kv_size(s), -size), normal(kv_size(s))});
+      const Result r = run(f, s, data);
+      const oracle::Forward truth = oracle::forward(s, filled(q_size(s), 0), data.K, data.V);
+      EXPECT_TRUE(all_close(r.O, truth.O, output_tolerance(f, s, truth))) << "O" << derivation(s, truth, true);
+      for (const float lse : r.lse) EXPECT_TRUE(is_near(lse, -8.0 * data.Q[0] * data.Q[0], 1e-5)) << "lse";
+    }
+}
+
 TEST(NaN, InARowOfQStaysInThatRow) {
   for (const Forward& f : forwards())
     for (const bool causal : {false, true}) {
