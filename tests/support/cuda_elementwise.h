@@ -21,7 +21,7 @@ inline std::vector<ElementwiseRung> elementwise_rungs() {
     if (rung->chain) all.push_back({std::string(rung->name) + ", chain", rung->chain, false});
     if (rung->fused) all.push_back({std::string(rung->name) + ", fused", rung->fused, true});
   }
-  if (all.empty()) throw std::logic_error("none of NANOLM_RUNGS has a chain or its fusion");
+  if (all.empty()) throw std::logic_error("no rung of this program has a chain or its fusion");
   return all;
 }
 

@@ -56,7 +56,7 @@ inline std::vector<Forward> forwards() {
     if (rung->forward) all.push_back({rung, false});
     if (rung->forward_bf16) all.push_back({rung, true});
   }
-  if (all.empty()) throw std::logic_error("none of NANOLM_RUNGS has a forward pass");
+  if (all.empty()) throw std::logic_error("no rung of this program has a forward pass");
   return all;
 }
 
