@@ -65,7 +65,7 @@ __device__ float dot_product(const AttentionShape& s, const float* Q, std::int64
 [[maybe_unused]] __global__ void scores_kernel(AttentionShape s, const float* Q, const float* K, float* S,
                                                std::int64_t blocks) {
   __shared__ float Q_smem[kTile][kTile];
-  __shared__ float K_smem[kTile][kTile + 1];  // read by columns: with 16 a row, half of them would lie in two banks
+  __shared__ float K_smem[kTile][kTile + 1];  // read by columns: with 16 a row, all would lie in two banks
   for (std::int64_t block = blockIdx.x; block < blocks; block += gridDim.x) {
     const Place at = place(block, s.seqlen_q, s.seqlen_k);
     const float dot = dot_product(s, Q + at.head * s.seqlen_q * s.head_dim, at.first_row, kv_matrix(K, s, at.head),

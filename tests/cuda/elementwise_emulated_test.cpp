@@ -7,6 +7,22 @@
 namespace nanolm::cuda {
 namespace {
 
+// The number of kernels, whatever they do.
+void expect_launches(bool fused) {
+  for (const ElementwiseRung& rung : elementwise_rungs())
+    if (rung.is_fused == fused)
+      for (const int operations : {1, 3, 16}) {
+        ElementwiseCall call(rung, coefficients(operations), normal(1027));
+        emulator::reset_counters();
+        call.launch();
+        EXPECT_EQ(emulator::counters().launches, fused ? 1 : operations);
+      }
+}
+
+TEST(Launch, FusedIsOneKernel) { expect_launches(true); }
+
+TEST(Launch, ChainIsAKernelForEachOperation) { expect_launches(false); }
+
 void expect_traffic(const ElementwiseRung& rung, std::int64_t count, int operations, std::size_t shift = 0) {
   SCOPED_TRACE(rung.name + ", " + std::to_string(count) + " elements, " + std::to_string(operations) + " operations");
   const std::vector<float> x = normal(count);
@@ -37,6 +53,23 @@ TEST(Traffic, IsTheSameForAnyCountAndAlignment) {
   for (const ElementwiseRung& rung : elementwise_rungs())
     for (const std::int64_t count : {1, 3, 4, 1021, 4096})
       for (const std::size_t shift : {0u, 1u}) expect_traffic(rung, count, 3, shift);
+}
+
+TEST(Traffic, WorkedExampleOfTheNote) {
+  for (const ElementwiseRung& rung : elementwise_rungs()) {
+    SCOPED_TRACE(rung.name);
+    ElementwiseArgs args;
+    args.operations = 3;
+    args.multiply[0] = 2, args.multiply[1] = 0.5f, args.multiply[2] = 4;
+    args.add[0] = 1, args.add[1] = -3;
+    ElementwiseCall call(rung, args, std::vector<float>(1000, 3));
+    emulator::reset_counters();
+    call.launch();
+    const emulator::Counters counted = emulator::counters();
+    EXPECT_TRUE(same_bits(call.result(), std::vector<float>(1000, 2)));
+    EXPECT_EQ(counted.load_bytes, rung.is_fused ? 4000 : 12000);
+    EXPECT_EQ(counted.store_bytes, rung.is_fused ? 4000 : 12000);
+  }
 }
 
 TEST(Traffic, NothingToDoLaunchesNothing) {

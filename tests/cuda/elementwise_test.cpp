@@ -21,6 +21,25 @@ void expect_right(const ElementwiseRung& rung, std::int64_t count, int operation
   EXPECT_TRUE(same_bits(call.result(), expected_y(call.args, x)));
 }
 
+TEST(Few, ElementsAreCopiedByTimesOnePlusZero) {
+  for (const ElementwiseRung& rung : elementwise_rungs())
+    for (const std::int64_t count : {1, 2, 3}) {
+      ElementwiseArgs args;
+      args.operations = 2;
+      args.multiply[0] = args.multiply[1] = 1;
+      const std::vector<float> x = normal(count);
+      ElementwiseCall call(rung, args, x);
+      call.launch();
+      EXPECT_TRUE(same_bits(call.result(), x)) << rung.name << ", " << count << " elements";
+    }
+}
+
+TEST(Few, ElementsThanAFloat4Holds) {
+  for (const ElementwiseRung& rung : elementwise_rungs())
+    for (const std::int64_t count : {1, 2, 3})
+      for (const int operations : {1, 2, 16}) expect_right(rung, count, operations);
+}
+
 TEST(Elementwise, OneOperation) {
   for (const ElementwiseRung& rung : elementwise_rungs()) expect_right(rung, 4096, 1);
 }

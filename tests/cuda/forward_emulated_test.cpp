@@ -86,6 +86,21 @@ TEST(Skip, CausalReadsNoTileBehindTheDiagonal) {
   }
 }
 
+TEST(Traffic, WorkedExampleOfTheNote) {
+  for (const Forward& f : forwards()) {
+    if (f.is_bf16) continue;
+    SCOPED_TRACE(f.name());
+    const Traffic counted = traffic(f, square(128, 128, 64));
+    EXPECT_GE(counted.loads, 24576) << "Q, K and V";
+    if (f.has_score_matrix()) {
+      EXPECT_LE(counted.loads, 311296) << "tiles of 16 x 16";
+      EXPECT_LE(counted.stores, 41088);
+    } else {
+      EXPECT_EQ(counted.stores, 8320);
+    }
+  }
+}
+
 TEST(Traffic, AFewQueriesReadKAndVOnce) {
   for (const Forward& f : forwards()) {
     if (f.is_bf16) continue;

@@ -78,6 +78,16 @@ TEST(Launch, RefusesBadShapesAndWritesNothing) {
   }
 }
 
+TEST(Update, LseOfEqualScoresIsTheirLogarithm) {
+  for (const Forward& f : forwards()) {
+    const AttentionShape s = head(kWhole, 2 * kWhole, 64);
+    AttentionData data = f.rounded(attention_data(s, Scores::kNormal));
+    data.Q.assign(data.Q.size(), 0);
+    const std::vector<double> expected(static_cast<std::size_t>(lse_size(s)), std::log(2.0 * kWhole));
+    EXPECT_TRUE(all_close(run(f, s, data).lse, expected, 1e-5)) << f.name();
+  }
+}
+
 // With Q = 0 every key has the weight 1 / n: O is the mean of V and lse is ln n, in base e.
 TEST(Update, EqualScoresGiveTheMeanOfV) {
   for (const Forward& f : forwards())
@@ -118,6 +128,17 @@ TEST(Ragged, LengthsAndHeadDimsMatchOracle) {
           head(113, 97, 8), head(1, 65, 24), head(70, 1, 128), head(6, 0, 5), head(130, 66, 100), head(1, 257, 64)})
       expect_matches_oracle(f, s, kRegimes[turn++ % 4]);
     for (const Scores regime : kRegimes) expect_matches_oracle(f, head(33, 129, 36), regime);
+  }
+}
+
+TEST(Ragged, WorkedExampleOfTheNote) {
+  AttentionShape s = head(1, 2, 1);
+  s.scale = 0.5f;
+  for (const Forward& f : forwards()) {
+    if (!f.serves(s)) continue;
+    const Result r = run(f, s, {{2}, {1, 3}, {10, 20}});
+    EXPECT_NEAR(r.O[0], 18.80797, f.is_bf16 ? 20 * 0x1p-8 : 5e-6) << f.name();
+    EXPECT_NEAR(r.lse[0], 3.12693, 6e-6) << f.name();
   }
 }
 
