@@ -19,6 +19,7 @@ struct Totals {
   std::atomic<std::int64_t> launches{0}, load_bytes{0}, store_bytes{0};
 } totals;
 std::atomic<Order> wanted_order{Order::kMixed};
+std::atomic<unsigned> grid_limit{65535};
 
 // Runners keep their stacks and shared memory from launch to launch.
 class Runners {
@@ -48,7 +49,7 @@ cudaError_t check(const Launch& launch) {
   const dim3 &g = launch.grid, &b = launch.block;
   const auto product = [](const dim3& d) { return std::uint64_t{d.x} * d.y * d.z; };
   const bool good = product(g) > 0 && product(b) > 0 && b.x <= 1024 && b.y <= 1024 && b.z <= 64 && product(b) <= 1024 &&
-                    g.x <= 0x7fffffff && g.y <= 65535 && g.z <= 65535;
+                    g.x <= 0x7fffffff && g.y <= grid_limit && g.z <= grid_limit;
   if (!good) return cudaErrorInvalidConfiguration;
   return launch.dynamic_bytes > Runtime::get().dynamic_limit(reinterpret_cast<const void*>(launch.kernel))
              ? cudaErrorInvalidValue
@@ -81,6 +82,7 @@ Order mixed(Order order, std::uint64_t turn) {
 void reset_counters() { totals.launches = totals.load_bytes = totals.store_bytes = 0; }
 Counters counters() { return {totals.launches, totals.load_bytes, totals.store_bytes}; }
 void set_order(Order order) { wanted_order = order; }
+void set_grid_limit(unsigned blocks) { grid_limit = blocks; }
 
 void run(const Launch& launch, void (*thread)(const Launch&)) {
   Runtime& runtime = Runtime::get();

@@ -5,6 +5,9 @@
 #include <limits>
 
 #include "support/cuda_forward.h"
+#ifdef NANOLM_EMULATED
+#include "emulator/counters.h"
+#endif
 
 namespace nanolm::cuda {
 namespace {
@@ -224,8 +227,11 @@ TEST(Heads, NeighboursShareAKvHead) {
 
 TEST(Heads, MoreThanAGridsSecondDimensionHolds) {
   for (const Forward& f : forwards()) {
-    // Rung 02 has a block for each row of scores, which takes the emulator a minute: tests of the device do it.
-    const std::int64_t batch = f.has_score_matrix() ? 300 : 65536;
+    std::int64_t batch = 65536;
+#ifdef NANOLM_EMULATED
+    // So many blocks with a matrix of scores take a minute; a grid that ends earlier shows the same.
+    if (f.has_score_matrix()) emulator::set_grid_limit(255), batch = 300;
+#endif
     expect_zeros(f, f.served(heads(batch, 1, 1, 1, 0, 8)));
   }
 }

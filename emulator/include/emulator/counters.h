@@ -17,4 +17,8 @@ Counters counters();
 enum class Order { kMixed, kAscending, kDescending, kRandom };
 void set_order(Order order);
 
+// The most blocks that a grid's second and third dimension may have: 65535, as on every device. A smaller one shows
+// what that limit would stop, without so many blocks.
+void set_grid_limit(unsigned blocks);
+
 }  // namespace nanolm::emulator
