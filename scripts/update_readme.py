@@ -12,7 +12,7 @@ from workbook_lib.week import ROOT, read_week  # noqa: E402
 def table():
     lines = ["| lesson | tier | hours | what it is about |", "|---|---|---|---|"]
     for entry in read_week():
-        note = "notes/%s.md" % entry.stem
+        note = "notes/%s.md" % ("cuda/ladder" if entry.stem == "cuda" else entry.stem)
         name = "[%s](%s)" % (entry.stem, note) if os.path.exists(os.path.join(ROOT, note)) else entry.stem
         lines.append("| %s | %s | %g | %s |" % (name, entry.tier, entry.hours, entry.title))
     return "\n".join(lines) + "\n"

@@ -1,6 +1,7 @@
 """Each lesson has a note with a worked example and its command; links lead to files that exist."""
 
 import re
+import sys
 import unittest
 from urllib.parse import unquote
 
@@ -42,6 +43,12 @@ class Notes(unittest.TestCase):
                 for suite, name in re.findall(r"^<!-- example: (\w+)\.(\w+) -->$", text, re.M):
                     self.assertTrue(f"TEST({suite}, {name})" in tests, f"no TEST({suite}, {name}) recomputes it")
                 self.assertTrue(re.search(rf"^scripts/workbook check {stem[:7]}$", text, re.M), "no command")
+
+    def test_tables_of_the_ladder_are_of_its_record(self):
+        printed = workbook.run(sys.executable, self.root / "scripts/ladder_tables.py",
+                               self.root / "notes/data/ladder_h200.json").text
+        block = re.search(r"<!-- ladder -->\n(.*?)<!-- /ladder -->", (self.root / "notes/cuda/ladder.md").read_text(), re.S)
+        self.assertEqual(block[1], printed, "scripts/ladder_tables.py RECORD --write puts them there")
 
     def test_links_lead_to_files(self):
         pages = [*self.root.glob("*.md"), *(self.root / "notes").rglob("*.md")]
