@@ -9,7 +9,7 @@ from .console import Problem, say
 from .week import ROOT, lessons
 
 # What only instructors need; answers and the mistakes' sources besides, where they are left out.
-INSTRUCTORS = ("tests/judge/", "tests/hostile/", "tests/unusual/", "tests/meta/", "notes/instructors.md", ".ci/",
+INSTRUCTORS = ("tests/judge/", "tests/hostile/", "tests/unusual/", "tests/emulator/", "tests/meta/", "notes/instructors.md", ".ci/",
                ".github/")
 ANSWERS = ("reference/", "tests/mistakes/")
 

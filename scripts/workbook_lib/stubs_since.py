@@ -46,10 +46,8 @@ def _stub(root, stem):
 
 
 def _stems(folder):
-    try:
-        return {name[:-4] for name in os.listdir(folder) if re.match(r"\d\d_\w+\.cpp$", name)}
-    except OSError:
-        return set()
+    paths = [os.path.relpath(os.path.join(at, name), folder) for at, _, names in os.walk(folder) for name in names]
+    return {os.path.splitext(path)[0] for path in paths if re.match(r"(cuda/)?\d\d_\w+\.(cpp|cu)$", path)}
 
 
 def _signatures(text):

@@ -55,6 +55,11 @@ class Release(unittest.TestCase):
         self.edit("CHANGELOG.md", "- Nothing.", "- Stubs that changed: 03_online_softmax.")
         self.release(0, "since %s: 03_online_softmax. No" % self.old)
 
+    def test_stubs_of_the_ladder_count(self):
+        self.edit("exercises/cuda/03_flash_forward.cu", "// TODO: ", "// TODO: please ")
+        self.edit("CHANGELOG.md", "cuda/03_flash_forward", "cuda/3")
+        self.release(1, "does not say in its newest section that these stubs changed: cuda/03_flash_forward")
+
     def test_a_signature_never_changes(self):
         self.edit(HEADER, "void merge(OnlineSoftmax& state, const OnlineSoftmax& other)",
                   "void merge(OnlineSoftmax& mine, const OnlineSoftmax& theirs)")  # names are no part of it
