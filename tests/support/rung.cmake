@@ -1,8 +1,12 @@
 # One rung of the CUDA ladder: its tests are built and run by the emulator, and on a device where nvcc is there.
 
 # NANOLM_CUDA: AUTO builds device code where there is an nvcc. Tests of the device are skipped where there is no GPU, and
-# run instead of the emulated ones where there is one.
-set(NANOLM_CUDA AUTO CACHE STRING "Build the CUDA rungs by nvcc: AUTO, ON, OFF")
+# run instead of the emulated ones where there is one. The environment may choose for a series of builds.
+set(cuda_default AUTO)
+if(DEFINED ENV{NANOLM_CUDA})
+  set(cuda_default "$ENV{NANOLM_CUDA}")
+endif()
+set(NANOLM_CUDA ${cuda_default} CACHE STRING "Build the CUDA rungs by nvcc: AUTO, ON, OFF")
 set_property(CACHE NANOLM_CUDA PROPERTY STRINGS AUTO ON OFF)
 if(NOT NANOLM_CUDA MATCHES "^(AUTO|ON|OFF)$")
   message(FATAL_ERROR "NANOLM_CUDA='${NANOLM_CUDA}': choose AUTO, ON or OFF")
