@@ -48,6 +48,13 @@ std::string lanes_text(unsigned mask) {
 
 }  // namespace
 
+// Where an exception is thrown the linker calls this one (emulator/CMakeLists.txt).
+extern "C" void* __real___cxa_allocate_exception(std::size_t bytes) noexcept;
+extern "C" void* __wrap___cxa_allocate_exception(std::size_t bytes) noexcept {
+  if (current_thread) current_thread->unchecked = true;
+  return __real___cxa_allocate_exception(bytes);
+}
+
 // The first and only call of a fiber's function; it ends by a jump and never returns.
 void enter_fiber(Thread& thread) {
   BlockRunner& block = *thread.block;
@@ -103,6 +110,7 @@ void BlockRunner::start(Thread& thread) {
   thread.wait = Wait::kReady;
   thread.in_flight.clear();
   thread.groups = 0;
+  thread.unchecked = false;
   // Stacks begin at different places of their pages, or all of them would share a few lines of the cache.
   const std::size_t offset = n * 5 % 64 * 64;
   thread.context =
@@ -250,16 +258,20 @@ std::uint64_t BlockRunner::meet(const char* name, unsigned mask, std::uint64_t v
   if (!(mask & me)) {
     char hex[16];
     std::snprintf(hex, sizeof hex, "0x%08x", mask);
-    fail(who() + "lane " + std::to_string(lane) + " calls it with the mask " + hex + ", in which it is not named");
+    fail([&] {
+      return who() + "lane " + std::to_string(lane) + " calls it with the mask " + hex + ", in which it is not named";
+    });
   }
   auto& meetings = meetings_[static_cast<std::size_t>(warp)];
   Meeting* meeting = nullptr;
   for (Meeting& m : meetings) {
     if (m.mask != mask) continue;  // another mask may wait for lanes of this one, which come later
     if (!same(m.name, name) || !same(m.place, place))
-      fail(who() + "lane " + std::to_string(lane) + " is here while " + lanes_text(m.arrived) +
-           " of the same mask wait in " + m.name + " at line " + std::to_string(m.place.line) +
-           ". All lanes of a mask must reach the same call.");
+      fail([&] {
+        return who() + "lane " + std::to_string(lane) + " is here while " + lanes_text(m.arrived) +
+               " of the same mask wait in " + m.name + " at line " + std::to_string(m.place.line) +
+               ". All lanes of a mask must reach the same call.";
+      });
     meeting = &m;
   }
   if (!meeting) {
@@ -284,9 +296,11 @@ void BlockRunner::complete(Meeting& meeting, int warp) {
     Thread& thread = threads_[static_cast<std::size_t>(warp * kWarp + lane)];
     const int source = meeting.source[lane];
     if (!meeting.is_vote && !(meeting.arrived >> source & 1))
-      fail(text(meeting.place) + ": " + meeting.name + ": lane " + std::to_string(lane) + " reads lane " +
-           std::to_string(source) + ", which " +
-           (meeting.mask >> source & 1 ? "has exited" : "the mask does not name") + ": what it gets is undefined");
+      fail([&] {
+        return text(meeting.place) + ": " + meeting.name + ": lane " + std::to_string(lane) + " reads lane " +
+               std::to_string(source) + ", which " +
+               (meeting.mask >> source & 1 ? "has exited" : "the mask does not name") + ": what it gets is undefined";
+      });
     thread.result = meeting.is_vote ? meeting.said_yes : meeting.value[source];
     thread.wait = Wait::kReady;
   }
@@ -317,7 +331,8 @@ void BlockRunner::report_deadlock() {
 }
 
 void* BlockRunner::add_variable(const SharedVariable& variable) {
-  if (variables_.size() >= 255) fail(text(variable.place) + ": more than 255 shared variables in a kernel");
+  if (variables_.size() >= 255)
+    fail([&] { return text(variable.place) + ": more than 255 shared variables in a kernel"; });
   variables_.push_back(variable);
   const auto id = static_cast<std::uint8_t>(variables_.size());
   for (std::uintptr_t a = variable.begin; a < variable.end; a += 4) owner_[(a - arena_) / 4] = id;
@@ -333,15 +348,19 @@ void* BlockRunner::shared(const char* name, std::size_t bytes, std::size_t align
   const std::size_t begin = static_end_;
   static_end_ += (bytes + 2 * kGap - 1) / kGap * kGap;
   if (static_bytes_ > 48 * 1024 || static_end_ > kStatic)
-    fail(text(place) + ": " + name + ": the kernel's __shared__ arrays take " + std::to_string(static_bytes_) +
-         " bytes, the limit is 49152. More is to be had as extern __shared__ only.");
+    fail([&] {
+      return text(place) + ": " + name + ": the kernel's __shared__ arrays take " + std::to_string(static_bytes_) +
+             " bytes, the limit is 49152. More is to be had as extern __shared__ only.";
+    });
   return add_variable({name, place, arena_ + begin, arena_ + begin + bytes, false});
 }
 
 void* BlockRunner::dynamic_shared(const char* name, std::size_t alignment, Place place) {
   const std::uintptr_t begin = arena_ + kStatic;
   if (begin % alignment)
-    fail(text(place) + ": " + name + ": no dynamic shared memory is aligned to " + std::to_string(alignment));
+    fail([&] {
+      return text(place) + ": " + name + ": no dynamic shared memory is aligned to " + std::to_string(alignment);
+    });
   for (const SharedVariable& v : variables_)
     if (v.dynamic) return reinterpret_cast<void*>(v.begin);
   return add_variable({name, place, begin, begin + launch_->dynamic_bytes, true});
@@ -397,7 +416,7 @@ void* dynamic_shared_address(const char* name, std::size_t alignment, Place plac
 void async_copy(void* shared, const void* global, int bytes, Place place) {
   BlockRunner& block = runner("cp.async", place);
   if (!block.in_shared(reinterpret_cast<std::uintptr_t>(shared)) || bytes < 0 || bytes > 16)
-    block.fail(text(place) + ": cp.async copies up to 16 bytes to shared memory");
+    block.fail([&] { return text(place) + ": cp.async copies up to 16 bytes to shared memory"; });
   current_thread->in_flight.push_back({shared, global, bytes, current_thread->groups, place});
 }
 void async_commit() { ++current_thread->groups; }
@@ -408,7 +427,8 @@ void async_wait(int groups_in_flight) {
     if (c.group >= landed) continue;
     checked_access(c.to, 16, true, c.place);
     if (reinterpret_cast<std::uintptr_t>(c.from) % 16)
-      current_thread->block->fail(text(c.place) + ": cp.async from an address that is no multiple of 16");
+      current_thread->block->fail(
+          [&] { return text(c.place) + ": cp.async from an address that is no multiple of 16"; });
     if (c.bytes > 0) checked_access(c.from, static_cast<std::size_t>(c.bytes), false, c.place);
     std::memcpy(c.to, c.from, static_cast<std::size_t>(c.bytes));
     std::memset(static_cast<char*>(c.to) + c.bytes, 0, static_cast<std::size_t>(16 - c.bytes));
@@ -417,14 +437,15 @@ void async_wait(int groups_in_flight) {
 }
 
 void assertion_failed(const char* expression, Place place) {
-  const std::string says = text(place) + ": assert(" + expression + ") does not hold";
   if (!current_thread) {
-    std::fprintf(stderr, "%s\n", says.c_str());
+    std::fprintf(stderr, "%s:%d: assert(%s) does not hold\n", place.file, place.line, expression);
     std::abort();
   }
-  const Index t = current_thread->index;
-  runner("assert", place)
-      .fail(says + " in thread " + std::to_string(t.x) + ", " + std::to_string(t.y) + ", " + std::to_string(t.z));
+  runner("assert", place).fail([&] {
+    const Index t = current_thread->index;
+    return text(place) + ": assert(" + expression + ") does not hold in thread " + std::to_string(t.x) + ", " +
+           std::to_string(t.y) + ", " + std::to_string(t.z);
+  });
 }
 
 }  // namespace nanolm::emulator

@@ -35,7 +35,8 @@ struct Thread {
   void* context = nullptr;   // where it goes on
   std::uintptr_t stack_begin = 0, stack_end = 0;
   std::vector<AsyncCopy> in_flight;
-  int groups = 0;  // committed
+  int groups = 0;          // committed
+  bool unchecked = false;  // an exception is being made, in host memory
 };
 
 // The thread that runs now on this system thread; null in host code.
@@ -66,7 +67,13 @@ class BlockRunner {
   void* shared(const char* name, std::size_t bytes, std::size_t alignment, Place place);
   void* dynamic_shared(const char* name, std::size_t alignment, Place place);
   [[noreturn]] void fail(std::exception_ptr error);
-  [[noreturn]] void fail(const std::string& message) { fail(std::make_exception_ptr(Fault(message))); }
+  // text() is called when accesses are no longer checked: the linker may have chosen a kernel's copy of std::string's
+  // functions, which report theirs.
+  template <class Text>
+  [[noreturn]] void fail(Text text) {
+    if (current_thread) current_thread->unchecked = true;
+    fail(std::make_exception_ptr(Fault(text())));
+  }
 
   bool in_shared(std::uintptr_t address) const { return address - arena_ < kArena; }
   // The variable that holds these bytes; null where none does.

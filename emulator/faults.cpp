@@ -113,6 +113,7 @@ enum class Wrong { kPlace, kAlignment };
                  write ? "writes" : "reads");
     std::abort();
   }
+  thread->unchecked = true;
   std::string says = at(origin, thread) + "thread " + three(thread->index) + " of block " +
                      three(thread->block->block_index()) + (write ? " writes " : " reads ") + std::to_string(bytes) +
                      " bytes ";
@@ -121,7 +122,7 @@ enum class Wrong { kPlace, kAlignment };
             std::to_string(address & (~address + 1)) + ": a vector access must be aligned to its size";
   else
     says += place(address, *thread);
-  thread->block->fail(says);
+  thread->block->fail([&] { return says; });
 }
 
 inline void access(const void* pointer, std::size_t bytes, bool write, bool aligned, const Origin& origin) {
@@ -137,7 +138,7 @@ inline void access(const void* pointer, std::size_t bytes, bool write, bool alig
     (write ? counted.store_bytes : counted.load_bytes) += static_cast<std::int64_t>(bytes);
     return;
   }
-  if (!thread || address - thread->stack_begin < thread->stack_end - thread->stack_begin) return;
+  if (!thread || thread->unchecked || address - thread->stack_begin < thread->stack_end - thread->stack_begin) return;
   if (thread->block->in_shared(address)) {
     if (!thread->block->shared_variable(address, bytes)) report(address, bytes, write, Wrong::kPlace, origin);
     if (aligned && address % bytes) report(address, bytes, write, Wrong::kAlignment, origin);

@@ -86,7 +86,9 @@ void set_grid_limit(unsigned blocks) { grid_limit = blocks; }
 
 void run(const Launch& launch, void (*thread)(const Launch&)) {
   Runtime& runtime = Runtime::get();
-  if (current_thread) current_thread->block->fail("a kernel launched from a kernel is not supported by the emulator");
+  if (current_thread)
+    current_thread->block->fail(
+        [] { return std::string("a kernel launched from a kernel is not supported by the emulator"); });
   if (runtime.broken()) return;
   if (runtime.note(check(launch)) != cudaSuccess) return;
   static const std::uint64_t seed = environment("NANOLM_SEED", 13);

@@ -10,6 +10,7 @@
 #include "kernels.h"
 #include "nanolm/cuda/buffer.h"
 #include "nanolm/cuda/timer.h"
+#include "nanolm/todo.h"
 
 namespace nanolm::emulated {
 namespace {
@@ -110,6 +111,19 @@ TEST(Fault, AfterOneEveryCallFailsUntilReset) {
   cudaDeviceReset();
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   EXPECT_NO_THROW(act(Act::kNothing, memory.data(), nullptr));
+}
+
+TEST(Thread, ExceptionComesOutOfTheLaunch) {
+  DeviceBuffer<float> memory(kLanes);
+  try {
+    act(Act::kThrow, memory.data(), nullptr);
+    FAIL() << "nothing was thrown";
+  } catch (const NotImplemented& e) {
+    EXPECT_EQ(std::string(e.what()).rfind("emulator/kernels.cu:", 0), 0u) << e.what();
+  }
+  EXPECT_EQ(cudaGetLastError(), cudaErrorLaunchFailure);
+  cudaDeviceReset();
+  act(Act::kNothing, memory.data(), nullptr);
 }
 
 TEST(HostCode, CannotTouchDeviceMemory) {

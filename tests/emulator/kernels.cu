@@ -1,6 +1,7 @@
 // What the tests of the emulator run: plain CUDA, rewritten and compiled as a rung is.
 #include "kernels.h"
 #include "nanolm/cuda/ptx.h"
+#include "nanolm/todo.h"
 
 namespace nanolm::emulated {
 
@@ -36,6 +37,7 @@ __global__ void act_kernel(Act what, float* memory, const float* other) {
   if (what == Act::kLaneThatExited && i == 5) return;
   if (what == Act::kLaneThatExited && i < 32) memory[i] = __shfl_xor_sync(0xffffffffu, 1.0f, 1);
   if (what == Act::kAtomicBehindTheEnd && first) atomicAdd(memory + kLanes, 1.0f);
+  if (what == Act::kThrow && i == 7) todo();
   if (what == Act::kExitBeforeBarrier && i >= 32) return;
   if (what == Act::kExitBeforeBarrier) __syncthreads();
   if (what == Act::kExitBeforeBarrier) memory[i] = 1;

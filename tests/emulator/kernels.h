@@ -27,6 +27,7 @@ enum class Act {
   kAtomicBehindTheEnd,
   kTooMuchStatic,
   kExitBeforeBarrier,
+  kThrow,
 };
 constexpr int kLanes = 48;                              // a warp and a half
 void act(Act what, float* memory, const float* other);  // memory has kLanes floats; other is what the name says
