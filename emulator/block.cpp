@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 #include <new>
+#include <utility>
 
 #include "faults.h"
 
@@ -90,15 +91,20 @@ BlockRunner::BlockRunner() : threads_(kMaxThreads), owner_(kArena / 4) {
   }
 }
 BlockRunner::~BlockRunner() {
+  free_cells(shared_cells_, kArena);
   munmap(reinterpret_cast<void*>(stacks_), kMaxThreads * (kStack + kGuard));
   munmap(reinterpret_cast<void*>(arena_), kArena);
 }
 
-void BlockRunner::begin_launch(const Launch& launch, void (*thread)(const Launch&)) {
+void BlockRunner::begin_launch(const Launch& launch, void (*thread)(const Launch&), std::uint64_t first_serial) {
   launch_ = &launch;
   body_ = thread;
   counted = {};
   variables_.clear();
+  names_.clear();
+  first_serial_ = first_serial;
+  if (is_checked() && !shared_cells_) shared_cells_ = allocate_cells(kArena);
+  if (!is_checked()) free_cells(std::exchange(shared_cells_, nullptr), kArena);
   std::fill(owner_.begin(), owner_.end(), 0);
   static_bytes_ = static_end_ = 0;
 }
@@ -145,8 +151,11 @@ void BlockRunner::fail(std::exception_ptr error) {
   __builtin_unreachable();
 }
 
-void BlockRunner::run_block(Index block, Order order, std::uint64_t seed) {
+void BlockRunner::run_block(Index block, std::uint64_t serial, Order order, std::uint64_t seed) {
   block_ = block;
+  serial_ = serial;
+  unwritten_.reset();
+  ++epoch_;
   const dim3& size = launch_->block;
   live_ = static_cast<int>(size.x * size.y * size.z);
   at_barrier_ = barrier_count_ = 0;
@@ -175,6 +184,7 @@ void BlockRunner::run_block(Index block, Order order, std::uint64_t seed) {
     if (!moved && live == live_ && at_barrier == at_barrier_) report_deadlock();
     if (random_order_) choose_order(Order::kRandom);
   }
+  report_unwritten();
 }
 
 void BlockRunner::choose_order(Order order) {
@@ -247,6 +257,17 @@ void BlockRunner::release_barrier() {
     --at_barrier_;
   }
   barrier_count_ = 0;
+  ++epoch_;
+  report_unwritten();
+}
+
+void BlockRunner::report_unwritten() {
+  if (!unwritten_) return;
+  const Unwritten read = *std::exchange(unwritten_, std::nullopt);
+  Thread& thread = threads_[static_cast<std::size_t>(read.thread)];
+  throw Fault(place_text(read.origin, &thread) + "thread " + std::to_string(read.thread) + " reads " +
+              std::to_string(read.bytes) + " bytes of " + read.what + " that nobody wrote, from byte " +
+              std::to_string(read.offset) + " of it");
 }
 
 std::uint64_t BlockRunner::meet(const char* name, unsigned mask, std::uint64_t value, int source_lane, Place place,
@@ -291,6 +312,8 @@ std::uint64_t BlockRunner::meet(const char* name, unsigned mask, std::uint64_t v
 }
 
 void BlockRunner::complete(Meeting& meeting, int warp) {
+  // Of all warp functions only this one orders memory.
+  if (same(meeting.name, "__syncwarp")) ++warp_epochs_[static_cast<std::size_t>(warp)];
   for (int lane = 0; lane < kWarp; ++lane) {
     if (!(meeting.arrived >> lane & 1)) continue;
     Thread& thread = threads_[static_cast<std::size_t>(warp * kWarp + lane)];
@@ -333,7 +356,11 @@ void BlockRunner::report_deadlock() {
 void* BlockRunner::add_variable(const SharedVariable& variable) {
   if (variables_.size() >= 255)
     fail([&] { return text(variable.place) + ": more than 255 shared variables in a kernel"; });
+  current_thread->unchecked = true;  // std::string's functions may be a kernel's
+  names_.push_back(std::string("the shared array ") + variable.name);
+  current_thread->unchecked = false;
   variables_.push_back(variable);
+  variables_.back().what = names_.back().c_str();
   const auto id = static_cast<std::uint8_t>(variables_.size());
   for (std::uintptr_t a = variable.begin; a < variable.end; a += 4) owner_[(a - arena_) / 4] = id;
   std::memset(reinterpret_cast<void*>(variable.begin), 0xff, variable.end - variable.begin);
@@ -352,7 +379,7 @@ void* BlockRunner::shared(const char* name, std::size_t bytes, std::size_t align
       return text(place) + ": " + name + ": the kernel's __shared__ arrays take " + std::to_string(static_bytes_) +
              " bytes, the limit is 49152. More is to be had as extern __shared__ only.";
     });
-  return add_variable({name, place, arena_ + begin, arena_ + begin + bytes, false});
+  return add_variable({name, place, arena_ + begin, arena_ + begin + bytes, false, nullptr});
 }
 
 void* BlockRunner::dynamic_shared(const char* name, std::size_t alignment, Place place) {
@@ -363,7 +390,7 @@ void* BlockRunner::dynamic_shared(const char* name, std::size_t alignment, Place
     });
   for (const SharedVariable& v : variables_)
     if (v.dynamic) return reinterpret_cast<void*>(v.begin);
-  return add_variable({name, place, begin, begin + launch_->dynamic_bytes, true});
+  return add_variable({name, place, begin, begin + launch_->dynamic_bytes, true, nullptr});
 }
 
 const SharedVariable* BlockRunner::nearest_shared(std::uintptr_t address) const {
@@ -425,11 +452,11 @@ void async_wait(int groups_in_flight) {
   const int landed = current_thread->groups - groups_in_flight;
   for (const AsyncCopy& c : copies) {
     if (c.group >= landed) continue;
-    checked_access(c.to, 16, true, c.place);
+    checked_access(c.to, 16, Access::kWrite, c.place);
     if (reinterpret_cast<std::uintptr_t>(c.from) % 16)
       current_thread->block->fail(
           [&] { return text(c.place) + ": cp.async from an address that is no multiple of 16"; });
-    if (c.bytes > 0) checked_access(c.from, static_cast<std::size_t>(c.bytes), false, c.place);
+    if (c.bytes > 0) checked_access(c.from, static_cast<std::size_t>(c.bytes), Access::kRead, c.place);
     std::memcpy(c.to, c.from, static_cast<std::size_t>(c.bytes));
     std::memset(static_cast<char*>(c.to) + c.bytes, 0, static_cast<std::size_t>(16 - c.bytes));
   }

@@ -1,7 +1,9 @@
 // One block at a time: its threads as fibers, its shared memory, its barriers and the meetings of its warps' lanes.
 #pragma once
 
+#include <deque>
 #include <exception>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -48,6 +50,7 @@ struct SharedVariable {
   Place place;
   std::uintptr_t begin, end;
   bool dynamic;
+  const char* what;  // "the shared array tile"
 };
 
 class BlockRunner {
@@ -57,9 +60,9 @@ class BlockRunner {
   BlockRunner(const BlockRunner&) = delete;
   BlockRunner& operator=(const BlockRunner&) = delete;
 
-  void begin_launch(const Launch& launch, void (*thread)(const Launch&));
+  void begin_launch(const Launch& launch, void (*thread)(const Launch&), std::uint64_t first_serial);
   // Throws what a thread threw, or a Fault; the block's other threads are then abandoned where they are.
-  void run_block(Index block, Order order, std::uint64_t seed);
+  void run_block(Index block, std::uint64_t serial, Order order, std::uint64_t seed);
 
   // Called from fibers.
   int barrier(Barrier kind, int predicate, Place place);
@@ -83,6 +86,19 @@ class BlockRunner {
   }
   const SharedVariable* nearest_shared(std::uintptr_t address) const;
 
+  void note_unwritten(const Unwritten& read) {
+    if (!unwritten_) unwritten_ = read;
+  }
+
+  std::uintptr_t arena() const { return arena_; }
+  Cell* shared_cells() const { return shared_cells_; }  // null where accesses are not checked
+
+  // Of accesses: blocks are numbered through all launches, an epoch ends with a barrier, a warp's with __syncwarp().
+  std::uint64_t serial() const { return serial_; }
+  std::uint64_t first_block_of_launch() const { return first_serial_; }
+  std::uint32_t epoch() const { return epoch_; }
+  std::uint32_t warp_epoch(int warp) const { return warp_epochs_[static_cast<std::size_t>(warp)]; }
+
   Index block_index() const { return block_; }
   const Launch& launch() const { return *launch_; }
   Counters counted;  // since begin_launch
@@ -105,6 +121,7 @@ class BlockRunner {
   std::uint64_t suspend(Thread& thread, Wait wait, const char* name, Place place);
   void exited(Thread& thread);
   void release_barrier();
+  void report_unwritten();
   void complete(Meeting& meeting, int warp);
   void run_warp(int warp);
   void choose_order(Order order);
@@ -131,6 +148,12 @@ class BlockRunner {
   std::vector<SharedVariable> variables_;
   std::vector<std::uint8_t> owner_;  // of each 4 bytes of the arena: 1 + index into variables_
   std::size_t static_bytes_ = 0, static_end_ = 0;
+  std::deque<std::string> names_;  // of variables, as faults write them
+  Cell* shared_cells_ = nullptr;
+  std::uint64_t serial_ = 0, first_serial_ = 0;
+  std::uint32_t epoch_ = 0;
+  std::optional<Unwritten> unwritten_;  // the first since the last barrier
+  std::vector<std::uint32_t> warp_epochs_ = std::vector<std::uint32_t>(32);
   void* scheduler_ = nullptr;
   std::exception_ptr error_;
 };

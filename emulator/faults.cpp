@@ -60,20 +60,14 @@ std::string source_line(const void* return_address) {
   return found.rfind("./", 0) == 0 ? found.substr(2) : found;
 }
 
-namespace {
-
-// Where an access is made: a return address, or a place where one is known.
-struct Origin {
-  const void* return_address;
-  Place place{};
-};
-
-std::string at(const Origin& origin, const Thread* thread) {
+std::string place_text(const Origin& origin, const Thread* thread) {
   if (origin.place.file) return std::string(origin.place.file) + ":" + std::to_string(origin.place.line) + ": ";
   const std::string line = source_line(origin.return_address);
   if (!line.empty()) return line + ": ";
   return thread ? std::string("kernel ") + thread->block->launch().name + ": " : "";
 }
+
+namespace {
 
 std::string three(Index i) { return std::to_string(i.x) + ", " + std::to_string(i.y) + ", " + std::to_string(i.z); }
 
@@ -109,12 +103,12 @@ enum class Wrong { kPlace, kAlignment };
                                                    const Origin& origin) {
   Thread* const thread = current_thread;
   if (!thread) {
-    std::fprintf(stderr, "%shost code %s device memory; only cudaMemcpy and kernels can\n", at(origin, nullptr).c_str(),
-                 write ? "writes" : "reads");
+    std::fprintf(stderr, "%shost code %s device memory; only cudaMemcpy and kernels can\n",
+                 place_text(origin, nullptr).c_str(), write ? "writes" : "reads");
     std::abort();
   }
   thread->unchecked = true;
-  std::string says = at(origin, thread) + "thread " + three(thread->index) + " of block " +
+  std::string says = place_text(origin, thread) + "thread " + three(thread->index) + " of block " +
                      three(thread->block->block_index()) + (write ? " writes " : " reads ") + std::to_string(bytes) +
                      " bytes ";
   if (wrong == Wrong::kAlignment)
@@ -125,7 +119,8 @@ enum class Wrong { kPlace, kAlignment };
   thread->block->fail([&] { return says; });
 }
 
-inline void access(const void* pointer, std::size_t bytes, bool write, bool aligned, const Origin& origin) {
+inline void access(const void* pointer, std::size_t bytes, Access kind, bool aligned, const Origin& origin) {
+  const bool write = kind != Access::kRead;
   static DeviceMemory* memory = nullptr;
   if (!memory) [[unlikely]]
     memory = &DeviceMemory::get();
@@ -135,13 +130,21 @@ inline void access(const void* pointer, std::size_t bytes, bool write, bool alig
     if (!thread || !memory->holds(address, bytes)) report(address, bytes, write, Wrong::kPlace, origin);
     if (aligned && address % bytes) report(address, bytes, write, Wrong::kAlignment, origin);
     Counters& counted = thread->block->counted;
-    (write ? counted.store_bytes : counted.load_bytes) += static_cast<std::int64_t>(bytes);
+    if (kind != Access::kRead) counted.store_bytes += static_cast<std::int64_t>(bytes);
+    if (kind != Access::kWrite) counted.load_bytes += static_cast<std::int64_t>(bytes);
+    const Allocation* const a = memory->find(address);
+    if (a->cells) [[unlikely]]
+      touch(*thread, a->cells, address - a->begin, bytes, kind, origin, false, "an allocation of device memory");
     return;
   }
   if (!thread || thread->unchecked || address - thread->stack_begin < thread->stack_end - thread->stack_begin) return;
   if (thread->block->in_shared(address)) {
-    if (!thread->block->shared_variable(address, bytes)) report(address, bytes, write, Wrong::kPlace, origin);
+    const SharedVariable* const v = thread->block->shared_variable(address, bytes);
+    if (!v) report(address, bytes, write, Wrong::kPlace, origin);
     if (aligned && address % bytes) report(address, bytes, write, Wrong::kAlignment, origin);
+    if (Cell* const cells = thread->block->shared_cells()) [[unlikely]]
+      touch(*thread, cells + (v->begin - thread->block->arena()) / 4, address - v->begin, bytes, kind, origin, true,
+            v->what);
     return;
   }
   const auto within = [address](const void* begin, std::size_t size) {
@@ -198,12 +201,11 @@ void watch_stack_overflow() {
   (void)stack, (void)handled;
 }
 
-void checked_access(const void* address, std::size_t bytes, bool write, Place place) {
-  access(address, bytes, write, (bytes & (bytes - 1)) == 0, {nullptr, place});
+void checked_access(const void* address, std::size_t bytes, Access kind, Place place) {
+  access(address, bytes, kind, (bytes & (bytes - 1)) == 0, {nullptr, place});
 }
 void atomic_access(const void* address, std::size_t bytes, Place place) {
-  checked_access(address, bytes, false, place);
-  checked_access(address, bytes, true, place);
+  checked_access(address, bytes, Access::kAtomic, place);
 }
 
 namespace {
@@ -212,14 +214,15 @@ const bool watched = (watch_stack_overflow(), true);  // for host code in front 
 
 }  // namespace nanolm::emulator
 
+using nanolm::emulator::Access;
 using nanolm::emulator::access;
-#define NANOLM_HOOK(N)                                                                                  \
-  void __tsan_read##N(void* a) { access(a, N, false, true, {__builtin_return_address(0)}); }            \
-  void __tsan_write##N(void* a) { access(a, N, true, true, {__builtin_return_address(0)}); }            \
-  void __tsan_volatile_read##N(void* a) { access(a, N, false, true, {__builtin_return_address(0)}); }   \
-  void __tsan_volatile_write##N(void* a) { access(a, N, true, true, {__builtin_return_address(0)}); }   \
-  void __tsan_unaligned_read##N(void* a) { access(a, N, false, false, {__builtin_return_address(0)}); } \
-  void __tsan_unaligned_write##N(void* a) { access(a, N, true, false, {__builtin_return_address(0)}); }
+#define NANOLM_HOOK(N)                                                                                          \
+  void __tsan_read##N(void* a) { access(a, N, Access::kRead, true, {__builtin_return_address(0)}); }            \
+  void __tsan_write##N(void* a) { access(a, N, Access::kWrite, true, {__builtin_return_address(0)}); }          \
+  void __tsan_volatile_read##N(void* a) { access(a, N, Access::kRead, true, {__builtin_return_address(0)}); }   \
+  void __tsan_volatile_write##N(void* a) { access(a, N, Access::kWrite, true, {__builtin_return_address(0)}); } \
+  void __tsan_unaligned_read##N(void* a) { access(a, N, Access::kRead, false, {__builtin_return_address(0)}); } \
+  void __tsan_unaligned_write##N(void* a) { access(a, N, Access::kWrite, false, {__builtin_return_address(0)}); }
 #define NANOLM_ATOMIC_HOOK(BITS, T)                                                                                 \
   T __tsan_atomic##BITS##_load(const volatile T* a, int) { return __atomic_load_n(a, __ATOMIC_SEQ_CST); }           \
   void __tsan_atomic##BITS##_store(volatile T* a, T v, int) { __atomic_store_n(a, v, __ATOMIC_SEQ_CST); }           \
@@ -249,10 +252,10 @@ NANOLM_HOOK(4)
 NANOLM_HOOK(8)
 NANOLM_HOOK(16)
 void __tsan_read_range(void* a, unsigned long n) {
-  if (n) access(a, n, false, false, {__builtin_return_address(0)});
+  if (n) access(a, n, Access::kRead, false, {__builtin_return_address(0)});
 }
 void __tsan_write_range(void* a, unsigned long n) {
-  if (n) access(a, n, true, false, {__builtin_return_address(0)});
+  if (n) access(a, n, Access::kWrite, false, {__builtin_return_address(0)});
 }
 // Host code of a .cu file: static objects, std::string, std::shared_ptr.
 NANOLM_ATOMIC_HOOK(8, unsigned char)

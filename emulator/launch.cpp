@@ -99,6 +99,9 @@ void run(const Launch& launch, void (*thread)(const Launch&)) {
   const Order order = wanted_order;
   const BlockOrder sequence(blocks, mixed(order, number), seed + number);
 
+  static std::atomic<std::uint64_t> blocks_so_far{1};
+  const std::uint64_t first_serial = blocks_so_far.fetch_add(blocks);
+
   const DeviceMemory::Opened opened;
   std::atomic<std::uint64_t> next{0};
   std::atomic<bool> failed{false};
@@ -106,14 +109,14 @@ void run(const Launch& launch, void (*thread)(const Launch&)) {
   const auto work = [&] {
     watch_stack_overflow();
     std::unique_ptr<BlockRunner> runner = runners().take();
-    runner->begin_launch(launch, thread);
+    runner->begin_launch(launch, thread, first_serial);
     try {
       for (std::uint64_t i; !failed && (i = next++) < blocks;) {
         const std::uint64_t b = sequence[i];
         const Index index{static_cast<unsigned>(b % launch.grid.x),
                           static_cast<unsigned>(b / launch.grid.x % launch.grid.y),
                           static_cast<unsigned>(b / launch.grid.x / launch.grid.y)};
-        runner->run_block(index, mixed(order, number + b), seed + number + b);
+        runner->run_block(index, first_serial + i, mixed(order, number + b), seed + number + b);
       }
     } catch (...) {
       if (!failed.exchange(true)) error = std::current_exception();
@@ -125,7 +128,7 @@ void run(const Launch& launch, void (*thread)(const Launch&)) {
   // A system thread costs as much as some hundred fibers.
   const std::uint64_t worth = blocks * launch.block.x * launch.block.y * launch.block.z / 1024;
   std::vector<std::thread> helpers;
-  for (std::uint64_t t = 1; t < std::min({most, blocks, worth}); ++t) helpers.emplace_back(work);
+  for (std::uint64_t t = 1; t < std::min({is_checked() ? 1 : most, blocks, worth}); ++t) helpers.emplace_back(work);
   work();
   for (std::thread& helper : helpers) helper.join();
   if (error) {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "environment.h"
 
@@ -36,7 +37,7 @@ void* DeviceMemory::allocate(std::size_t bytes) {
   // A page that belongs to nobody ends each allocation. Freed addresses are not given out again while others are left.
   if (bytes > free_bytes() || next_ + (pages + 1) * kPage > kReserved) return nullptr;
   const std::uintptr_t begin = base_ + next_ + kOffset;
-  allocations_.push_back({begin, begin + bytes, true});
+  allocations_.push_back({begin, begin + bytes, true, is_checked() ? allocate_cells(bytes) : nullptr});
   for (std::size_t p = 0; p < pages; ++p) pages_[next_ / kPage + p] = &allocations_.back();
   next_ += (pages + 1) * kPage;
   used_ += bytes;
@@ -54,8 +55,15 @@ bool DeviceMemory::free(void* pointer) {
   if (!a || !a->live || a->begin != address) return false;
   a->live = false;
   used_ -= a->end - a->begin;
+  free_cells(std::exchange(a->cells, nullptr), a->end - a->begin);
   madvise(reinterpret_cast<void*>(address & ~(kPage - 1)), a->end - (address & ~(kPage - 1)), MADV_DONTNEED);
   return true;
+}
+
+void DeviceMemory::written(const void* pointer, std::size_t bytes) {
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  const Allocation* const a = find(address);
+  if (a->cells) mark_written(a->cells, address - a->begin, bytes);
 }
 
 void DeviceMemory::open() {

@@ -7,11 +7,14 @@
 #include <deque>
 #include <mutex>
 
+#include "shadow.h"
+
 namespace nanolm::emulator {
 
 struct Allocation {
   std::uintptr_t begin, end;
   bool live;
+  Cell* cells;  // null where it is not checked
 };
 
 class DeviceMemory {
@@ -33,6 +36,9 @@ class DeviceMemory {
     const Allocation* const a = find(address);
     return a && a->live && address >= a->begin && address + bytes <= a->end;
   }
+
+  // Host code wrote these bytes.
+  void written(const void* pointer, std::size_t bytes);
 
   // While one of these lives, the memory can be read and written.
   class Opened {

@@ -79,6 +79,7 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind k
   if (!lies(to, bytes, to_device) || !lies(from, bytes, from_device)) return note(cudaErrorInvalidValue);
   const DeviceMemory::Opened opened;
   std::memmove(to, from, bytes);
+  if (to_device) DeviceMemory::get().written(to, bytes);
   return cudaSuccess;
 }
 
@@ -88,6 +89,7 @@ cudaError_t fill(void* pointer, int byte, std::size_t bytes) {
   if (!lies(pointer, bytes, true)) return note(cudaErrorInvalidValue);
   const DeviceMemory::Opened opened;
   std::memset(pointer, byte, bytes);
+  DeviceMemory::get().written(pointer, bytes);
   return cudaSuccess;
 }
 

@@ -43,6 +43,38 @@ __global__ void act_kernel(Act what, float* memory, const float* other) {
   if (what == Act::kExitBeforeBarrier) memory[i] = 1;
 }
 
+__global__ void race_kernel(Race what, float* memory) {
+  __shared__ float tile[64];
+  __shared__ unsigned char bytes[64];
+  const int i = static_cast<int>(threadIdx.x);
+  float got = 0;
+  if (what == Race::kWriteThenRead || what == Race::kBarrierBetween) {
+    tile[i] = 1;  // kWriteThenRead, first
+    if (what == Race::kBarrierBetween) __syncthreads();
+    got = tile[63 - i];  // kWriteThenRead, then
+  }
+  if (what == Race::kReadThenWrite) {
+    tile[i] = 1;
+    __syncthreads();
+    got = tile[(i + 32) % 64];  // kReadThenWrite, first
+    tile[i] = got;              // kReadThenWrite, then
+  }
+  if (what == Race::kTwoWriters) tile[i % 32] = 1;
+  if (what == Race::kShuffleBetween || what == Race::kSyncwarpBetween || what == Race::kInOneWarp) {
+    tile[i] = 1;
+    if (what == Race::kSyncwarpBetween) __syncwarp();
+    if (what == Race::kShuffleBetween) got = __shfl_xor_sync(0xffffffffu, got, 1);
+    got = tile[i ^ 1];  // in one warp
+  }
+  if (what == Race::kTwoBlocks) memory[i] = 1;
+  if (what == Race::kBlocksApart) memory[64 * blockIdx.x + i] = 1;
+  if (what == Race::kAtomics) atomicAdd(memory, 1.0f);
+  if (what == Race::kNeighbours) bytes[i] = 1;
+  if (what == Race::kUnwrittenShared) got = tile[i];
+  if (what == Race::kUnwrittenGlobal) got = memory[128 + i];
+  if (got < -1) memory[255] = got;
+}
+
 __global__ void index_kernel(int* out) {
   const unsigned block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
   const unsigned thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
@@ -159,6 +191,7 @@ void act(Act what, float* memory, const float* other) {
 }
 
 void indices(int* out, dim3 grid, dim3 block) { index_kernel<<<grid, block>>>(out); }
+void race(Race what, float* memory) { race_kernel<<<2, 64>>>(what, memory); }
 void reverse(const float* in, float* out, int n) { reverse_kernel<128><<<(n + 127) / 128, 128>>>(in, out, n); }
 void warp_functions(int* out) { warp_kernel<<<1, 32>>>(out); }
 void votes(unsigned* out) { vote_kernel<<<1, 96>>>(out); }

@@ -37,6 +37,25 @@ void reverse(const float* in, float* out, int n);
 void warp_functions(int* out);  // 8 rows of 32: see the kernel
 void votes(unsigned* out);      // count, and, or of a block of 96; ballot, any, all of its first warp
 void sums(const float* in, float* by_atomics, int n);
+// Races, and what looks like one.
+enum class Race {
+  kWriteThenRead,
+  kReadThenWrite,
+  kTwoWriters,
+  kShuffleBetween,
+  kInOneWarp,
+  kTwoBlocks,
+  kUnwrittenShared,
+  kUnwrittenGlobal,
+  // None of these is one:
+  kBarrierBetween,
+  kSyncwarpBetween,
+  kAtomics,
+  kNeighbours,
+  kBlocksApart,
+};
+void race(Race what, float* memory);  // memory has 256 floats, of which the first 128 are written
+
 void first_thread_writes(float* out, bool with_barrier);  // what thread 0 wrote to shared memory, read by all
 void unwritten(float* out);                               // shared memory as a block finds it
 void shared_layout(std::uint64_t* out);                   // addresses of two arrays and of the dynamic one

@@ -42,6 +42,7 @@ if(NANOLM_EMULATOR STREQUAL "ON" OR (NANOLM_EMULATOR STREQUAL "AUTO" AND NOT (nv
     message(STATUS "The CUDA emulator runs on Linux only: the CUDA rungs are left out")
   endif()
 endif()
+option(NANOLM_CHECKED "Test the emulated rungs also for races and reads of unwritten memory (slower)" OFF)
 list(JOIN rung_back_ends ", " back_ends_text)
 message(STATUS "CUDA rungs: ${back_ends_text}")
 
@@ -114,6 +115,12 @@ std::vector<const nanolm::cuda::Rung*> nanolm::cuda::ladder() { return {&nanolm:
     set_property(GLOBAL APPEND PROPERTY rung_tests ${rung}.${back_end})
     math(EXPR timeout "3 * ${test_timeout}")
     set_tests_properties(${added_tests} PROPERTIES TIMEOUT ${timeout})
+    if(back_end STREQUAL "emulated" AND NANOLM_CHECKED)
+      # The same program, which looks for races and unwritten memory as well.
+      add_tests(${rung}.checked ${program}_test "${source}" "${id}" "${test_sources}" checked)
+      math(EXPR timeout "12 * ${test_timeout}")
+      set_tests_properties(${added_tests} PROPERTIES TIMEOUT ${timeout} ENVIRONMENT NANOLM_EMULATOR_CHECKED=1)
+    endif()
     if(back_end STREQUAL "device")
       foreach(name IN LISTS added_tests)
         set_tests_properties(${name} PROPERTIES SKIP_REGULAR_EXPRESSION "GpuEnvironment: skipped: ")

@@ -17,6 +17,10 @@ Counters counters();
 enum class Order { kMixed, kAscending, kDescending, kRandom };
 void set_order(Order order);
 
+// Whether races and reads of unwritten memory are looked for, as the environment variable NANOLM_EMULATOR_CHECKED asks.
+// Memory that was allocated before is not checked.
+void set_checked(bool checked);
+
 // The most blocks that a grid's second and third dimension may have: 65535, as on every device. A smaller one shows
 // what that limit would stop, without so many blocks.
 void set_grid_limit(unsigned blocks);

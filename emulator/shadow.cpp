@@ -1,0 +1,114 @@
+#include "shadow.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <new>
+
+#include "block.h"
+#include "emulator/counters.h"
+#include "environment.h"
+#include "faults.h"
+
+namespace nanolm::emulator {
+namespace {
+
+bool checked = environment("NANOLM_EMULATOR_CHECKED", 0) != 0;
+
+std::size_t map_bytes(std::size_t bytes) { return (bytes / 4 + 1) * sizeof(Cell); }
+
+// Whether nothing orders an earlier access and this one, and one of them writes.
+bool races(const Touch& before, const Touch& now, bool is_shared, std::uint64_t first_block_of_launch) {
+  if (!before.block || !(before.bytes & now.bytes) || (before.is_atomic && now.is_atomic)) return false;
+  if (before.block != now.block) return !is_shared && before.block >= first_block_of_launch;
+  if (before.thread == now.thread || before.epoch != now.epoch) return false;
+  return before.thread / 32 != now.thread / 32 || before.warp_epoch == now.warp_epoch;
+}
+
+std::string thread_text(std::uint16_t thread, std::uint64_t block, bool say_block, std::uint64_t first) {
+  std::string text = "thread " + std::to_string(thread);
+  if (say_block) text += " of the " + std::to_string(block - first + 1) + ". block to run";
+  return text;
+}
+
+[[noreturn]] void report_race(Thread& thread, const Touch& before, bool before_wrote, const Touch& now, Access access,
+                              std::size_t offset, const char* what) {
+  thread.unchecked = true;
+  const bool blocks = before.block != now.block;
+  const std::uint64_t first = thread.block->first_block_of_launch();
+  std::string says =
+      place_text(now.origin, &thread) + "race on " + what + ", bytes " + std::to_string(offset) + " to " +
+      std::to_string(offset + 3) + " of it: " + thread_text(now.thread, now.block, blocks, first) +
+      (access == Access::kRead ? " reads" : " writes") + " here what " +
+      thread_text(before.thread, before.block, blocks, first) + (before_wrote ? " writes at " : " reads at ");
+  const std::string other = place_text(before.origin, &thread);
+  says += other.substr(0, other.size() - 2);
+  says += blocks ? ". Nothing orders two blocks of one launch: use an atomic, a place for each block, or two kernels."
+                 : ", with no barrier between. Put __syncthreads() between the two.";
+  thread.block->fail([&] { return says; });
+}
+
+}  // namespace
+
+bool is_checked() { return checked; }
+void set_checked(bool on) { checked = on; }
+
+Cell* allocate_cells(std::size_t bytes) {
+  void* const pages =
+      mmap(nullptr, map_bytes(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (pages == MAP_FAILED) throw std::bad_alloc();
+  return static_cast<Cell*>(pages);
+}
+void free_cells(Cell* cells, std::size_t bytes) {
+  if (cells) munmap(cells, map_bytes(bytes));
+}
+void mark_written(Cell* cells, std::size_t offset, std::size_t bytes) {
+  for (std::size_t b = offset; b < offset + bytes; ++b)
+    cells[b / 4].written = static_cast<std::uint8_t>(cells[b / 4].written | 1u << b % 4);
+}
+
+void touch(Thread& thread, Cell* cells, std::size_t offset, std::size_t bytes, Access access, const Origin& origin,
+           bool is_shared, const char* what) {
+  const BlockRunner& block = *thread.block;
+  Touch now{origin,
+            block.serial(),
+            block.epoch(),
+            block.warp_epoch(thread.number / 32),
+            static_cast<std::uint16_t>(thread.number),
+            0,
+            access == Access::kAtomic};
+  const std::uint64_t first = block.first_block_of_launch();
+  for (std::size_t at = offset; at < offset + bytes;) {
+    Cell& cell = cells[at / 4];
+    const std::size_t begin = at % 4, end = std::min<std::size_t>(4, begin + (offset + bytes - at));
+    now.bytes = static_cast<std::uint8_t>((1u << end) - (1u << begin));
+    const auto conflict = [&](const Touch& before, bool wrote) {
+      if (races(before, now, is_shared, first)) report_race(thread, before, wrote, now, access, at / 4 * 4, what);
+    };
+    if (is_shared && cell.written_by != now.block) cell.written = 0, cell.written_by = now.block;
+    conflict(cell.write, true);
+    if (access != Access::kRead) {
+      conflict(cell.read, false);
+      conflict(cell.other_read, false);
+    }
+    if (access != Access::kWrite && (cell.written & now.bytes) != now.bytes)
+      thread.block->note_unwritten({origin, thread.number, offset, bytes, what});
+    if (access == Access::kRead) {
+      // Of two readers keep those that a later writer is most likely to meet: of two blocks, else of two threads.
+      const bool stale = cell.read.block < first || (is_shared && cell.read.block != now.block);
+      if (stale || (cell.read.block == now.block && (cell.read.epoch != now.epoch || cell.read.thread == now.thread))) {
+        if (!stale && cell.read.block == now.block && cell.other_read.block == now.block) cell.other_read = {};
+        cell.read = now;
+      } else if (cell.other_read.block < first || cell.other_read.block == cell.read.block ||
+                 (is_shared && cell.other_read.block != now.block)) {
+        cell.other_read = now;
+      }
+    } else {
+      cell.write = now;
+      cell.written |= now.bytes;
+    }
+    at += end - begin;
+  }
+}
+
+}  // namespace nanolm::emulator
