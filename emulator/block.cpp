@@ -115,7 +115,7 @@ void BlockRunner::start(Thread& thread) {
   thread.index = {n % size.x, n / size.x % size.y, n / size.x / size.y};
   thread.wait = Wait::kReady;
   thread.in_flight.clear();
-  thread.groups = 0;
+  thread.groups = thread.depth = 0;
   thread.unchecked = false;
   // Stacks begin at different places of their pages, or all of them would share a few lines of the cache.
   const std::size_t offset = n * 5 % 64 * 64;

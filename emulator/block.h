@@ -37,6 +37,8 @@ struct Thread {
   void* context = nullptr;   // where it goes on
   std::uintptr_t stack_begin = 0, stack_end = 0;
   std::vector<AsyncCopy> in_flight;
+  const void* calls[32] = {};  // return addresses of the functions that it is in, the kernel's first
+  int depth = 0;
   int groups = 0;          // committed
   bool unchecked = false;  // an exception is being made, in host memory
 };

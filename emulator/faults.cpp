@@ -28,9 +28,9 @@ std::string hex(std::uintptr_t number) {
 }  // namespace
 
 // By addr2line, which every compiler's package brings.
-std::string source_line(const void* return_address) {
+std::vector<std::string> source_lines(const void* return_address) {
   Dl_info object;
-  if (!dladdr(return_address, &object)) return "";
+  if (!return_address || !dladdr(return_address, &object)) return {};
   const auto* const header = static_cast<const ElfW(Ehdr)*>(object.dli_fbase);
   const std::uintptr_t base = header->e_type == ET_DYN ? reinterpret_cast<std::uintptr_t>(object.dli_fbase) : 0;
   const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(return_address) - base;
@@ -39,32 +39,39 @@ std::string source_line(const void* return_address) {
   program[std::max<ssize_t>(length, 0)] = 0;
   const std::string file = object.dli_fbase == &__executable_start ? program : object.dli_fname;
   // Optimised code may have an instruction without a line: then that of one a little before it.
-  std::string command = "addr2line -i -e '";
+  std::string command = "addr2line -a -i -e '";
   for (const char c : file) command += c == '\'' ? "'\\''" : std::string(1, c);
   command += "'";
   for (std::uintptr_t back = 1; back < 64; ++back) command.append(" ").append(hex(address - back));
-  std::string found;
+  std::vector<std::string> found;
   if (FILE* const pipe = popen((command + " 2>/dev/null").c_str(), "r")) {
     char text[4096];
+    bool is_over = false;
     while (std::fgets(text, sizeof text, pipe)) {
       const std::string line(text, std::strcspn(text, " (\n"));
+      if (line.rfind("0x", 0) == 0) is_over = !found.empty();  // the next address
       const auto colon = line.rfind(':');
-      const bool known = colon != std::string::npos && line[0] != '?' && line[0] != '/' && line[colon + 1] != '?' &&
-                         line[colon + 1] != '0';
       // What a function of the emulator or of the library does for a kernel stands at its caller's line: the .cu file's
       // name is a relative one (rewrite gives it).
-      if (found.empty() && known && line.find("include/emulator/") == std::string::npos) found = line;
+      const bool known = colon != std::string::npos && line[0] != '?' && line[0] != '/' && line[colon + 1] != '?' &&
+                         line[colon + 1] != '0' && line.find("include/emulator/") == std::string::npos;
+      if (!is_over && known) found.push_back(line.rfind("./", 0) == 0 ? line.substr(2) : line);
     }
     pclose(pipe);
   }
-  return found.rfind("./", 0) == 0 ? found.substr(2) : found;
+  return found;
 }
 
 std::string place_text(const Origin& origin, const Thread* thread) {
   if (origin.place.file) return std::string(origin.place.file) + ":" + std::to_string(origin.place.line) + ": ";
-  const std::string line = source_line(origin.return_address);
-  if (!line.empty()) return line + ": ";
-  return thread ? std::string("kernel ") + thread->block->launch().name + ": " : "";
+  std::vector<std::string> lines = source_lines(origin.return_address);
+  if (lines.empty()) return thread ? std::string("kernel ") + thread->block->launch().name + ": " : "";
+  for (const std::string& line : source_lines(origin.call)) lines.push_back(line);
+  std::string says = lines[0];
+  const char* front = " (called at line ";
+  for (std::size_t i = 1; i < lines.size(); ++i, front = ", at line ")
+    says += front + lines[i].substr(lines[i].rfind(':') + 1);
+  return says + (lines.size() > 1 ? "): " : ": ");
 }
 
 namespace {
@@ -117,6 +124,12 @@ enum class Wrong { kPlace, kAlignment };
   else
     says += place(address, *thread);
   thread->block->fail([&] { return says; });
+}
+
+inline Origin here(const void* return_address) {
+  const Thread* const thread = current_thread;
+  const bool called = thread && thread->depth > 1 && thread->depth <= 32;
+  return {return_address, called ? thread->calls[thread->depth - 1] : nullptr};
 }
 
 inline void access(const void* pointer, std::size_t bytes, Access kind, bool aligned, const Origin& origin) {
@@ -202,7 +215,7 @@ void watch_stack_overflow() {
 }
 
 void checked_access(const void* address, std::size_t bytes, Access kind, Place place) {
-  access(address, bytes, kind, (bytes & (bytes - 1)) == 0, {nullptr, place});
+  access(address, bytes, kind, (bytes & (bytes - 1)) == 0, {nullptr, nullptr, place});
 }
 void atomic_access(const void* address, std::size_t bytes, Place place) {
   checked_access(address, bytes, Access::kAtomic, place);
@@ -216,13 +229,14 @@ const bool watched = (watch_stack_overflow(), true);  // for host code in front 
 
 using nanolm::emulator::Access;
 using nanolm::emulator::access;
-#define NANOLM_HOOK(N)                                                                                          \
-  void __tsan_read##N(void* a) { access(a, N, Access::kRead, true, {__builtin_return_address(0)}); }            \
-  void __tsan_write##N(void* a) { access(a, N, Access::kWrite, true, {__builtin_return_address(0)}); }          \
-  void __tsan_volatile_read##N(void* a) { access(a, N, Access::kRead, true, {__builtin_return_address(0)}); }   \
-  void __tsan_volatile_write##N(void* a) { access(a, N, Access::kWrite, true, {__builtin_return_address(0)}); } \
-  void __tsan_unaligned_read##N(void* a) { access(a, N, Access::kRead, false, {__builtin_return_address(0)}); } \
-  void __tsan_unaligned_write##N(void* a) { access(a, N, Access::kWrite, false, {__builtin_return_address(0)}); }
+using nanolm::emulator::here;
+#define NANOLM_HOOK(N)                                                                                              \
+  void __tsan_read##N(void* a) { access(a, N, Access::kRead, true, here(__builtin_return_address(0))); }            \
+  void __tsan_write##N(void* a) { access(a, N, Access::kWrite, true, here(__builtin_return_address(0))); }          \
+  void __tsan_volatile_read##N(void* a) { access(a, N, Access::kRead, true, here(__builtin_return_address(0))); }   \
+  void __tsan_volatile_write##N(void* a) { access(a, N, Access::kWrite, true, here(__builtin_return_address(0))); } \
+  void __tsan_unaligned_read##N(void* a) { access(a, N, Access::kRead, false, here(__builtin_return_address(0))); } \
+  void __tsan_unaligned_write##N(void* a) { access(a, N, Access::kWrite, false, here(__builtin_return_address(0))); }
 #define NANOLM_ATOMIC_HOOK(BITS, T)                                                                                 \
   T __tsan_atomic##BITS##_load(const volatile T* a, int) { return __atomic_load_n(a, __ATOMIC_SEQ_CST); }           \
   void __tsan_atomic##BITS##_store(volatile T* a, T v, int) { __atomic_store_n(a, v, __ATOMIC_SEQ_CST); }           \
@@ -242,8 +256,13 @@ using nanolm::emulator::access;
 
 extern "C" {
 void __tsan_init() {}
-void __tsan_func_entry(void*) {}
-void __tsan_func_exit() {}
+void __tsan_func_entry(void* call) {
+  nanolm::emulator::Thread* const thread = nanolm::emulator::current_thread;
+  if (thread && ++thread->depth <= 32) thread->calls[thread->depth - 1] = call;
+}
+void __tsan_func_exit() {
+  if (nanolm::emulator::current_thread) --nanolm::emulator::current_thread->depth;
+}
 void __tsan_vptr_update(void**, void*) {}
 void __tsan_vptr_read(void**) {}
 NANOLM_HOOK(1)
@@ -252,10 +271,10 @@ NANOLM_HOOK(4)
 NANOLM_HOOK(8)
 NANOLM_HOOK(16)
 void __tsan_read_range(void* a, unsigned long n) {
-  if (n) access(a, n, Access::kRead, false, {__builtin_return_address(0)});
+  if (n) access(a, n, Access::kRead, false, here(__builtin_return_address(0)));
 }
 void __tsan_write_range(void* a, unsigned long n) {
-  if (n) access(a, n, Access::kWrite, false, {__builtin_return_address(0)});
+  if (n) access(a, n, Access::kWrite, false, here(__builtin_return_address(0)));
 }
 // Host code of a .cu file: static objects, std::string, std::shared_ptr.
 NANOLM_ATOMIC_HOOK(8, unsigned char)

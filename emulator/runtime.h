@@ -3,6 +3,8 @@
 
 #include <map>
 #include <mutex>
+#include <string>
+#include <vector>
 
 #include "cuda_runtime.h"
 
@@ -35,7 +37,8 @@ class Runtime {
   bool broken_ = false;
 };
 
-// "03_flash_forward.cu:52" of the call in front of this return address; "" where debugging data or tools are missing.
-std::string source_line(const void* return_address);
+// "exercises/cuda/03_flash_forward.cu:52" of the call in front of this return address, then the lines that this code
+// was inlined at, innermost first; empty where debugging data or tools are missing.
+std::vector<std::string> source_lines(const void* return_address);
 
 }  // namespace nanolm::emulator

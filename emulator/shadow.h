@@ -13,9 +13,10 @@ struct Thread;
 
 enum class Access { kRead, kWrite, kAtomic };
 
-// Where an access is made: a return address, or a place where one is known.
+// Where an access is made: a return address and that of the call which led there, or a place where one is known.
 struct Origin {
   const void* return_address;
+  const void* call = nullptr;
   Place place{};
 };
 
