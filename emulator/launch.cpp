@@ -45,15 +45,27 @@ Runners& runners() {
   return *all;
 }
 
+// Notes what is wrong with it.
 cudaError_t check(const Launch& launch) {
   const dim3 &g = launch.grid, &b = launch.block;
   const auto product = [](const dim3& d) { return std::uint64_t{d.x} * d.y * d.z; };
-  const bool good = product(g) > 0 && product(b) > 0 && b.x <= 1024 && b.y <= 1024 && b.z <= 64 && product(b) <= 1024 &&
-                    g.x <= 0x7fffffff && g.y <= grid_limit && g.z <= grid_limit;
-  if (!good) return cudaErrorInvalidConfiguration;
-  return launch.dynamic_bytes > Runtime::get().dynamic_limit(reinterpret_cast<const void*>(launch.kernel))
-             ? cudaErrorInvalidValue
-             : cudaSuccess;
+  const auto text = [](const dim3& d) {
+    return std::to_string(d.x) + " x " + std::to_string(d.y) + " x " + std::to_string(d.z);
+  };
+  Runtime& runtime = Runtime::get();
+  if (product(b) == 0 || b.z > 64 || product(b) > 1024)
+    return runtime.note(cudaErrorInvalidConfiguration,
+                        "a block of " + text(b) + " threads; 1 to 1024 are allowed, 64 in the third dimension");
+  if (product(g) == 0 || g.x > 0x7fffffff || g.y > grid_limit || g.z > grid_limit)
+    return runtime.note(cudaErrorInvalidConfiguration, "a grid of " + text(g) + " blocks; at least 1, at most " +
+                                                           std::to_string(grid_limit) + " in y and z");
+  const std::size_t limit = runtime.dynamic_limit(reinterpret_cast<const void*>(launch.kernel));
+  if (launch.dynamic_bytes > limit)
+    return runtime.note(cudaErrorInvalidValue,
+                        std::to_string(launch.dynamic_bytes) + " bytes of dynamic shared memory; " +
+                            std::to_string(limit) + " are allowed unless more is asked for by " +
+                            "cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes)");
+  return cudaSuccess;
 }
 
 // The i-th block to run of n, in an order that visits each once.
@@ -90,7 +102,7 @@ void run(const Launch& launch, void (*thread)(const Launch&)) {
     current_thread->block->fail(
         [] { return std::string("a kernel launched from a kernel is not supported by the emulator"); });
   if (runtime.broken()) return;
-  if (runtime.note(check(launch)) != cudaSuccess) return;
+  if (check(launch) != cudaSuccess) return;
   static const std::uint64_t seed = environment("NANOLM_SEED", 13);
   static const std::uint64_t most =
       environment("NANOLM_EMULATOR_THREADS", std::min(8u, std::thread::hardware_concurrency()));

@@ -18,6 +18,7 @@ struct NanolmEvent {
 namespace nanolm::emulator {
 
 thread_local cudaError_t Runtime::last_ = cudaSuccess;
+thread_local std::string Runtime::detail_;
 
 const Properties& Properties::get() {
   static const Properties properties{static_cast<int>(environment("NANOLM_EMULATOR_SMS", 132)),
@@ -30,9 +31,9 @@ Runtime& Runtime::get() {
   static Runtime* const runtime = new Runtime;
   return *runtime;
 }
-cudaError_t Runtime::note(cudaError_t error) {
+cudaError_t Runtime::note(cudaError_t error, const std::string& detail) {
   if (broken_) return cudaErrorLaunchFailure;
-  if (error != cudaSuccess) last_ = error;
+  if (error != cudaSuccess) last_ = error, detail_ = detail;
   return error;
 }
 cudaError_t Runtime::last(bool clear) {
@@ -135,16 +136,21 @@ const char* cudaGetErrorName(cudaError_t error) {
   }
   return "unrecognized error code";
 }
+static const char* with_detail(const char* words) {
+  thread_local std::string text;
+  text = Runtime::detail().empty() ? words : words + (": " + Runtime::detail());
+  return text.c_str();
+}
 const char* cudaGetErrorString(cudaError_t error) {
   switch (error) {
     case cudaSuccess:
       return "no error";
     case cudaErrorInvalidValue:
-      return "invalid argument";
+      return with_detail("invalid argument");
     case cudaErrorMemoryAllocation:
       return "out of memory";
     case cudaErrorInvalidConfiguration:
-      return "invalid configuration argument";
+      return with_detail("invalid configuration argument");
     case cudaErrorInvalidMemcpyDirection:
       return "invalid copy direction for memcpy";
     case cudaErrorInvalidDeviceFunction:

@@ -20,7 +20,9 @@ class Runtime {
   static Runtime& get();
 
   // Notes an error for cudaGetLastError() and gives it back.
-  cudaError_t note(cudaError_t error);
+  cudaError_t note(cudaError_t error, const std::string& detail = "");
+  // What cudaGetErrorString() adds to CUDA's own words.
+  static const std::string& detail() { return detail_; }
   cudaError_t last(bool clear);
   // From now on every call fails, until reset().
   void break_down();
@@ -33,6 +35,7 @@ class Runtime {
  private:
   std::mutex mutex_;
   thread_local static cudaError_t last_;
+  thread_local static std::string detail_;
   std::map<const void*, int> dynamic_limits_;
   bool broken_ = false;
 };

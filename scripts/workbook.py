@@ -16,8 +16,9 @@ HELP = """\
 usage: scripts/workbook VERB [...]
 
   start DIR                      copy the exercises to a folder of your own; the verbs below then work on it
-  next                           the first exercise that is not done: file and line, test, note
-  check [LESSON...]              grade your answers: all lessons, or some (3, 03, softmax); --impl TREE: another tree
+  next [LESSON]                  the first exercise that is not done: file and line, test, note
+  check [LESSON...]              grade your answers: all lessons, or some (3, 03, softmax, cuda/03); --impl TREE: another tree;
+                                 --checked: look for races in CUDA rungs, too
   watch [LESSON]                 grade the lesson you edit on every save, until Ctrl-C
   hint [LESSON [FUNCTION]]       a hint on an exercise, one more each time, three in all
   progress                       the week, how far you are and what the last checks found
@@ -38,8 +39,9 @@ HELP_IN_RUSSIAN = """\
 запуск: scripts/workbook КОМАНДА [...]
 
   start DIR                      скопировать упражнения в свою папку; команды ниже работают с ней
-  next                           первое ненаписанное упражнение: файл и строка, тест, заметка
-  check [LESSON...]              проверить решения: все уроки или некоторые (3, 03, softmax); --impl TREE: другая папка
+  next [LESSON]                  первое ненаписанное упражнение: файл и строка, тест, заметка
+  check [LESSON...]              проверить решения: все уроки или некоторые (3, 03, softmax, cuda/03); --impl TREE: другая папка;
+                                 --checked: искать в CUDA-ядрах и гонки
   watch [LESSON]                 проверять урок при каждом сохранении, пока не нажать Ctrl-C
   hint [LESSON [FUNCTION]]       подсказка к упражнению, каждый раз на одну больше, всего три
   progress                       неделя, сколько сделано и что нашла последняя проверка
@@ -105,6 +107,7 @@ def parsers():
     one = verb("check", check.run, "Builds and tests some lessons, or all. Exit status 0: everything passed.")
     on_my_tree(one, "*", check.JSON)
     one.add_argument("--jobs", type=positive, metavar="N", help="tests at once")
+    one.add_argument("--checked", action="store_true", help="look for races and unwritten memory in CUDA rungs, too")
     measure = verb("bench", bench.run, "Measures naive against tiled attention. Other arguments are passed on to "
                                        "scripts/attention_bench.py; its own --help lists them.")
     measure.add_argument("--quick", action="store_true", help="fewer sizes and samples, under a minute")
@@ -132,7 +135,8 @@ def parsers():
                                      "watch and the others work on it, and no update of the workbook touches it.")
     begin.add_argument("dir", metavar="DIR", help="inside the workbook (`mine`, say) or anywhere else")
     begin.add_argument("--use", action="store_true", help="DIR holds answers: go on with them, add stubs it lacks")
-    on_my_tree(verb("next", next_exercise.run, "The first exercise that is not done."), 0, next_exercise.JSON)
+    on_my_tree(verb("next", next_exercise.run, "The first exercise that is not done, of a lesson or of all."), "?",
+               next_exercise.JSON)
     on_my_tree(verb("watch", watch.run, "Builds and tests the lesson being edited on every save, in a build folder of "
                                         "its own. Ctrl-C ends it."))
     week_table = verb("progress", progress.run, "The week's lessons, how far you are and what the last checks found.")

@@ -144,9 +144,9 @@ __device__ std::int64_t keys_visited(const AttentionShape& s, std::int64_t first
   return keys;
 }
 
-// K and V are [batch * kv_heads, seqlen_k, head_dim]: the first index for query head `head` of [batch * q_heads].
+// The kv head, of [batch * kv_heads], that query head `head` of [batch * q_heads] reads.
 __device__ std::int64_t kv_head(const AttentionShape& s, std::int64_t head) {
-  std::int64_t group = 1;  // query heads that share a kv head
+  std::int64_t group = s.q_heads;  // query heads that share a kv head
   group = s.q_heads / s.kv_heads;
   return head / group;
 }

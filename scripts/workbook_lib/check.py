@@ -6,11 +6,12 @@ import re
 import shlex
 import time
 
-from . import build_folder, console, diagnosis, last_checks, setup_machine, verdicts
+from . import build_folder, console, diagnosis, gaps, last_checks, setup_machine, verdicts
 from .console import Problem, cross, end_progress, progress, say, tick
-from .settings import source, tree_of
+from .settings import place, source, tree_of
 from .week import find_lesson, is_rung, shown, units
 
+MOST_SAID = 3  # different failures of a rung that are shown in full
 JSON = """\
 --json prints one object and nothing else: "tree", "passed", and "lessons", a list of objects with "lesson", "title",
 "passed", "says" (one line), "errors" (of a lesson that does not compile) and "tests", each with "name", "result"
@@ -25,7 +26,7 @@ def run(options):
     chosen = list(dict.fromkeys(map(find_lesson, options.lesson))) or units()
     machine = setup_machine.prepare()
     folder = build_folder.folder_for(tree)
-    by_lesson = check_lessons(machine, folder, tree, chosen, options.jobs)
+    by_lesson = check_lessons(machine, folder, tree, chosen, options.jobs, options.checked)
     if options.json:
         _print_json(chosen, by_lesson, tree)
     elif options.lesson:
@@ -36,11 +37,11 @@ def run(options):
     return 0 if all(_passed(found) for found in by_lesson.values()) else 1
 
 
-def check_lessons(machine, folder, tree, chosen, jobs=None):
+def check_lessons(machine, folder, tree, chosen, jobs=None, checked=False):
     """{stem: (build, tests)} as _of_lesson gives them; what `check` and `watch` do."""
     digests = {entry.stem: last_checks.source_digest(tree, entry.stem) for entry in chosen}
     with build_folder.held(folder):
-        results = _run_tests(machine, folder, tree, chosen, jobs)
+        results = _run_tests(machine, folder, tree, chosen, jobs, checked)
     by_lesson = {}
     for entry in chosen:  # outside the lock: to name a mistake may take a build in the same folder
         build, tests = _of_lesson(results, entry.stem)
@@ -49,13 +50,16 @@ def check_lessons(machine, folder, tree, chosen, jobs=None):
     return by_lesson
 
 
-def _run_tests(machine, folder, tree, chosen, jobs):
-    """The verdicts on the tests of these lessons."""
+def _run_tests(machine, folder, tree, chosen, jobs, checked):
+    """The verdicts on the tests of these lessons; checked: rungs by the emulator that looks for races."""
     names = "all lessons" if len(chosen) == len(units()) > 1 else ", ".join(entry.stem for entry in chosen)
     say("Building and testing %s of %s in %s" % (names, shown(tree), shown(folder)))
     # Device code takes a minute to compile for every architecture, and is of no use without a GPU.
-    build_folder.configure(machine, folder, tree, [] if setup_machine.has_gpu() else ["-DNANOLM_CUDA=OFF"])
-    arguments = ["-R", "^(%s)[.]" % "|".join(entry.stem for entry in chosen)]
+    defines = ([] if setup_machine.has_gpu() else ["-DNANOLM_CUDA=OFF"]) + (
+        ["-DNANOLM_CHECKED=ON", "-DNANOLM_EMULATOR=ON"] if checked else [])
+    build_folder.configure(machine, folder, tree, defines)
+    back_ends = "[.](%s)" % ("checked" if checked else "emulated|device")
+    arguments = ["-R", "^(%s)[.]" % "|".join(entry.stem + back_ends * is_rung(entry.stem) for entry in chosen)]
     # Alone, a lesson's tests may all wait for an endless loop at the same time.
     arguments += ["-j", str(jobs or build_folder.cores() * (4 if len(chosen) == 1 else 1))]
     how, started = {}, time.monotonic()
@@ -135,7 +139,9 @@ def print_lesson(entry, found, tree, folder):
         says = "was not built" if _summary(found).endswith(" is missing") else "does not compile"
         say("%s %s %s: no test was run." % (cross(), shown(source(tree, entry.stem)), says))
         return
-    for test in tests:
+    if is_rung(entry.stem):
+        tests_of_rung(tests)
+    for test in tests if not is_rung(entry.stem) else []:
         if test.kind == "passed":
             say("  %s %s" % (tick(), test.name))
             continue
@@ -156,11 +162,38 @@ def print_lesson(entry, found, tree, folder):
         say("  One test alone: %s --gtest_filter=%s" % (program, first.name))
         say("  That runs what was built last. After an edit, first: %s"
             % build_folder.to_build(folder, target))
+    left = gaps.open_gaps(tree, entry.stem) if is_rung(entry.stem) else None
+    if left:
+        say("  next gap: %s  %s(): %s" % (place(source(tree, entry.stem), left[0].line), left[0].function,
+                                          left[0].sentence))
+    elif first and is_rung(entry.stem) and not build.name.endswith(".checked.Builds"):
+        say("  A barrier missing, memory read before it was written? scripts/workbook check %s --checked"
+            % entry.stem.split("_")[0])
+
+
+def tests_of_rung(tests):
+    """All tests of a rung run one kernel: a fault in it is the same in each. What is said once is not said again."""
+    said, more = set(), []
+    for test in tests:
+        text = [re.sub(r'^C\+\+ exception with description "(.*)" thrown in the test body\.$', r"\1", line)
+                for line in test.lines]
+        key = re.sub(r"\d+", "", text[0]) if text else ""
+        if test.kind == "passed":
+            say("  %s %s" % (tick(), test.name))
+        elif key in said or len(said) == MOST_SAID:
+            more.append(test.name)
+        else:
+            said.add(key)
+            say("  %s %s" % (cross(), test.name))
+            for line in text:
+                say("        " + line)
+    if more:
+        say("  %s %d more fail, the same way or later: %s" % (cross(), len(more), ", ".join(more)))
 
 
 def _program(build_name):
     """The test program that cuda/03_flash_forward.emulated.Builds builds."""
-    return re.sub(r"[/.]", "_", build_name[:-len(".Builds")]) + "_test"
+    return re.sub(r"[/.]", "_", build_name[:-len(".Builds")].replace(".checked", ".emulated")) + "_test"
 
 
 def _remember(tree, by_lesson, digests):

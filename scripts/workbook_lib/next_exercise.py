@@ -6,7 +6,7 @@ import os
 from . import console, gaps, last_checks
 from .console import say
 from .settings import place, source, tree_of
-from .week import ROOT, units
+from .week import ROOT, find_lesson, units
 
 JSON = """\
 --json prints one object: "tree", "done" (true when every lesson passes), and of the next exercise "lesson", "why"
@@ -18,9 +18,12 @@ JSON = """\
 def run(options):
     console.only_errors(options.json)
     tree = tree_of(options.impl)
-    found = find(tree)
+    found = find(tree, find_lesson(options.lesson) if options.lesson is not None else None)
     if options.json:
         print(json.dumps(dict({"tree": tree, "done": found is None}, **(found or EMPTY)), indent=1))
+        return 0
+    if found is None and options.lesson is not None:
+        say("%s passes." % find_lesson(options.lesson).stem)
         return 0
     if found is None:
         say("Every lesson in %s passes. What is left has no tests: scripts/workbook bench, then "

@@ -25,7 +25,7 @@ NEEDS = {
     "Ninja": ("ninja-build", "runs the compiler"),
     "make": ("make", "what plain `cmake` uses, without this command"),
     "GoogleTest": ("libgtest-dev", "the tests are written with it"),
-    "Boost.Context": ("libboost-context-dev", "the emulator's CUDA threads are its fibers"),
+    "Boost.Context": ("libboost-context-dev", "CUDA threads are its fibers in the emulator"),
     "Google Benchmark": ("libbenchmark-dev", "attention_bench is timed with it"),
     "matplotlib": ("python3-matplotlib", "draws the plots"),
 }

@@ -162,6 +162,7 @@ TEST(Launch, BadConfigurationsRunNothingAndAreToldOnce) {
   };
   EXPECT_EQ(told(1, 32), cudaSuccess);
   EXPECT_EQ(told(0, 32), cudaErrorInvalidConfiguration);
+  EXPECT_SAYS(std::string(cudaGetErrorString(cudaErrorInvalidConfiguration)), "a grid of 0 x 1 x 1 blocks");
   EXPECT_EQ(told(1, 0), cudaErrorInvalidConfiguration);
   EXPECT_EQ(told(1, 1025), cudaErrorInvalidConfiguration);
   EXPECT_EQ(told(1, dim3(32, 33)), cudaErrorInvalidConfiguration);
@@ -176,6 +177,7 @@ TEST(Launch, MoreThan48KiBOfSharedMemoryMustBeAskedFor) {
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
   too_much_dynamic(49153, false);
   EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
+  EXPECT_SAYS(std::string(cudaGetErrorString(cudaErrorInvalidValue)), "49153 bytes of dynamic shared memory");
   too_much_dynamic(232448, true);
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
   too_much_dynamic(232449, true);

@@ -97,6 +97,10 @@ function(add_rung rung kind)
     # The tests of a kind are compiled once for all its rungs.
     file(GLOB test_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/cuda/${kind}_*test.cpp)
     list(FILTER test_sources EXCLUDE REGEX "_(${other_back_ends})_test\\.cpp$")
+    # The tests of the steps first.
+    set(steps ${CMAKE_SOURCE_DIR}/tests/cuda/${kind}_test.cpp)
+    list(REMOVE_ITEM test_sources ${steps})
+    list(PREPEND test_sources ${steps})
     set(tests ${kind}_${back_end}_tests)
     if(NOT TARGET ${tests})
       add_library(${tests} OBJECT EXCLUDE_FROM_ALL ${test_sources})
