@@ -74,7 +74,7 @@ def export(name="workbook"):
 def run(*command, cwd="/", **env):
     """Runs a command; standard output and error come back as one text. No setting of an outer ctest reaches it."""
     outer = {key: value for key, value in os.environ.items()
-             if not re.match(r"CTEST_|GTEST_|NANOLM_|MAKEFLAGS$|MAKELEVEL$|MFLAGS$|PWD$|CMAKE_BUILD_TYPE$", key)}
+             if not re.match(r"CTEST_|GTEST_|NANOLM_(?!CUDA$)|MAKEFLAGS$|MAKELEVEL$|MFLAGS$|PWD$|CMAKE_BUILD_TYPE$", key)}
     result = subprocess.run([str(part) for part in command], cwd=cwd, env={**outer, **env}, text=True,
                             errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     result.text = result.stdout

@@ -25,8 +25,8 @@ def copy(name, lessons=KEPT):
     root = workbook.export(name)
     table = root / "CMakeLists.txt"
     lines = table.read_text(encoding="utf-8").splitlines(keepends=True)
-    table.write_text("".join(line for line in lines if not re.match(r'\s*"\d', line) or line.split('"')[1].split()[0]
-                             in lessons), encoding="utf-8")
+    text = "".join(line for line in lines if not re.match(r'\s*"\d', line) or line.split('"')[1].split()[0] in lessons)
+    table.write_text(re.sub(r"^set\(ladder\n.*?\)$", "set(ladder)", text, flags=re.M | re.S), encoding="utf-8")
     git = ["git", "-C", str(root), "-c", "user.name=x", "-c", "user.email=x@example.org"]
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "copy"]):
         subprocess.run(git + words, check=True)
@@ -36,7 +36,7 @@ def copy(name, lessons=KEPT):
 class Run:
     def __init__(self, root, *arguments, cwd="/", **env):
         inherited = {key: value for key, value in os.environ.items()
-                     if not re.match(r"CTEST_|CMAKE_|MAKE|MFLAGS|CXX|LDFLAGS|GTEST_|NANOLM_|NO_COLOR", key)}
+                     if not re.match(r"CTEST_|CMAKE_|MAKE|MFLAGS|CXX|LDFLAGS|GTEST_|NANOLM_(?!CUDA$)|NO_COLOR", key)}
         done = subprocess.run([str(root / "scripts" / "workbook"), *arguments], cwd=cwd, env={**inherited, **env},
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               encoding="utf-8", errors="replace")

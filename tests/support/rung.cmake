@@ -23,6 +23,8 @@ if(NOT NANOLM_CUDA STREQUAL "OFF" AND NOT NANOLM_SANITIZE)
     # 75 is the oldest that CUDA 13 builds for. 90 also as PTX, for newer devices.
     set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 86-real 89-real 90 CACHE STRING "Architectures of rungs 01 to 03")
     enable_language(CUDA)
+    set(CMAKE_CUDA_STANDARD 17)  # else it is that of C++, for which CMake 3.25 knows no flag of nvcc's
+    set(CMAKE_CUDA_STANDARD_REQUIRED ON)
     find_package(CUDAToolkit REQUIRED)
     list(APPEND rung_back_ends device)
   elseif(NANOLM_CUDA STREQUAL "ON")
@@ -88,7 +90,6 @@ function(add_rung rung kind)
     else()
       add_library(${program} OBJECT EXCLUDE_FROM_ALL "${source}")
       set_source_files_properties("${source}" PROPERTIES OBJECT_DEPENDS "${id}")
-      set_target_properties(${program} PROPERTIES CUDA_STANDARD 17 CUDA_STANDARD_REQUIRED ON)
       target_link_libraries(${program} PUBLIC CUDA::cudart_static)
       target_compile_options(${program} PRIVATE -lineinfo -Xptxas=-v -Xcompiler=-Wall,-Wextra
         -Xcompiler=-fmacro-prefix-map=${tree_parent}/= $<$<BOOL:${NANOLM_WERROR}>:-Werror=all-warnings>)
@@ -135,7 +136,7 @@ endfunction()
 
 # All rungs in one program, for compute-sanitizer: one process a tool.
 function(add_ladder_test)
-  if(NOT device IN_LIST rung_back_ends)
+  if(NOT device IN_LIST rung_back_ends OR NOT ladder)
     return()
   endif()
   add_executable(cuda_ladder_device_test EXCLUDE_FROM_ALL "${CMAKE_BINARY_DIR}/generated/ladder.cpp")
