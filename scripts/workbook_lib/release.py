@@ -1,5 +1,6 @@
 """`scripts/workbook release`: a copy of the workbook for students, with or without the answers."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -34,12 +35,35 @@ def run(options):
         os.makedirs(os.path.dirname(target), exist_ok=True)
         shutil.copy2(source, target)
         count += 1
+    _keep_presets(os.path.join(out, "CMakePresets.json"), options.without_answers)
     if options.without_answers:
         count += _copy_records(out)
     say("%d files in %s, %s the answers." % (count, out, "without" if options.without_answers else "with"))
     if stubs is not None:
         say("Stubs that changed since %s: %s. No signature did." % (options.since, ", ".join(stubs) or "none"))
     return 0
+
+
+def _keep_presets(path, without_answers):
+    """Leaves out the presets of what is left out: checks of the workbook itself, and the answers."""
+    with open(path, encoding="utf-8") as file:
+        presets = json.load(file)
+    by_name = {preset["name"]: preset for preset in presets["configurePresets"]}
+
+    def cached(name, variable):
+        preset = by_name[name]
+        if variable in preset.get("cacheVariables", {}):
+            return preset["cacheVariables"][variable]
+        return cached(preset["inherits"], variable) if "inherits" in preset else None
+
+    gone = {name for name in by_name if cached(name, "NANOLM_META") == "ON"
+            or without_answers and cached(name, "IMPL") == "reference"}
+    for kind, key in (("configurePresets", "name"), ("buildPresets", "configurePreset"),
+                      ("testPresets", "configurePreset")):
+        presets[kind] = [preset for preset in presets[kind] if preset.get(key) not in gone]
+    with open(path, "w", encoding="utf-8", newline="\n") as file:
+        json.dump(presets, file, indent=2)
+        file.write("\n")
 
 
 def _copy_records(out):

@@ -45,6 +45,15 @@ class Release(unittest.TestCase):
         self.assertFalse((bare / "reference").exists() or list((bare / "tests").rglob("*.edits")))
         self.assertIn("this edition has no answers", Run(bare, "test").err)
 
+    def test_presets_name_only_what_is_there(self):
+        bare = workbook.WORK / "bare presets"
+        self.assertEqual(Run(self.root, "release", str(bare), "--without-answers").code, 0)
+        for edition, there in ((self.old, {"reference", "exercises", "asan", "cuda", "checked"}),
+                               (bare, {"exercises", "checked"})):
+            listed = workbook.run(workbook.CMAKE, "--list-presets=all", cwd=edition)
+            self.assertEqual(listed.returncode, 0, listed.text)
+            self.assertEqual(set(re.findall(r'^  "(\w+)"', listed.text, re.M)), there)
+
     def test_nothing_changed(self):
         self.release(0, "Stubs that changed since %s: none. No signature did." % self.old)
 
