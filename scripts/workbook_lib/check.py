@@ -174,10 +174,10 @@ def print_lesson(entry, found, tree, folder):
 def tests_of_rung(tests):
     """All tests of a rung run one kernel: a fault in it is the same in each. What is said once is not said again."""
     said, more = set(), []
-    for test in tests:
-        text = [re.sub(r'^C\+\+ exception with description "(.*)" thrown in the test body\.$', r"\1", line)
-                for line in test.lines]
-        key = re.sub(r"\d+", "", text[0]) if text else ""
+    # What names a line of the kernel says more than what came out of it.
+    for test in sorted(tests, key=lambda test: (test.kind != "passed", not re.match(r"\S+\.cu:\d+", _unwrapped(test)[0]))):
+        text = _unwrapped(test)
+        key = re.sub(r"\d+", "", text[0])
         if test.kind == "passed":
             say("  %s %s" % (tick(), test.name))
         elif key in said or len(said) == MOST_SAID:
@@ -189,6 +189,12 @@ def tests_of_rung(tests):
                 say("        " + line)
     if more:
         say("  %s %d more fail, the same way or later: %s" % (cross(), len(more), ", ".join(more)))
+
+
+def _unwrapped(test):
+    """The lines of a verdict, an exception's message without GoogleTest's words around it."""
+    return [re.sub(r'^C\+\+ exception with description "(.*)" thrown in the test body\.$', r"\1", line)
+            for line in test.lines] or [""]
 
 
 def _program(build_name):
