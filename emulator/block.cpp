@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "faults.h"
+#include "text.h"
 
 namespace nanolm::emulator {
 
@@ -21,31 +22,7 @@ __thread Thread* current_thread = nullptr;
 
 namespace {
 
-constexpr int kMaxThreads = 1024, kWarp = 32;
-constexpr std::size_t kGap = 128;  // behind each shared variable; also their alignment
-
-std::string text(Place place) { return std::string(place.file) + ":" + std::to_string(place.line); }
-bool same(const char* a, const char* b) { return a == b || std::strcmp(a, b) == 0; }
-bool same(Place a, Place b) { return a.line == b.line && same(a.file, b.file); }
-
-// "threads 0 to 31, 40", of sorted numbers.
-std::string numbers_text(const char* what, const std::vector<int>& numbers) {
-  std::string says;
-  for (std::size_t i = 0; i < numbers.size();) {
-    std::size_t last = i;
-    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
-    says += (says.empty() ? "" : ", ") + std::to_string(numbers[i]);
-    if (last > i) says += " to " + std::to_string(numbers[last]);
-    i = last + 1;
-  }
-  return std::string(what) + (numbers.size() == 1 ? " " : "s ") + says;
-}
-std::string lanes_text(unsigned mask) {
-  std::vector<int> lanes;
-  for (int lane = 0; lane < kWarp; ++lane)
-    if (mask >> lane & 1) lanes.push_back(lane);
-  return numbers_text("lane", lanes);
-}
+constexpr int kMaxThreads = 1024;
 
 }  // namespace
 
@@ -270,65 +247,6 @@ void BlockRunner::report_unwritten() {
               std::to_string(read.offset) + " of it");
 }
 
-std::uint64_t BlockRunner::meet(const char* name, unsigned mask, std::uint64_t value, int source_lane, Place place,
-                                bool is_vote) {
-  Thread& self = *current_thread;
-  const int warp = self.number / kWarp, lane = self.number % kWarp;
-  const unsigned me = 1u << lane;
-  const auto who = [&] { return text(place) + ": " + name + ": "; };
-  if (!(mask & me)) {
-    char hex[16];
-    std::snprintf(hex, sizeof hex, "0x%08x", mask);
-    fail([&] {
-      return who() + "lane " + std::to_string(lane) + " calls it with the mask " + hex + ", in which it is not named";
-    });
-  }
-  auto& meetings = meetings_[static_cast<std::size_t>(warp)];
-  Meeting* meeting = nullptr;
-  for (Meeting& m : meetings) {
-    if (m.mask != mask) continue;  // another mask may wait for lanes of this one, which come later
-    if (!same(m.name, name) || !same(m.place, place))
-      fail([&] {
-        return who() + "lane " + std::to_string(lane) + " is here while " + lanes_text(m.arrived) +
-               " of the same mask wait in " + m.name + " at line " + std::to_string(m.place.line) +
-               ". All lanes of a mask must reach the same call.";
-      });
-    meeting = &m;
-  }
-  if (!meeting) {
-    meetings.push_back({name, mask, 0, 0, place, is_vote, {}, {}});
-    meeting = &meetings.back();
-  }
-  meeting->arrived |= me;
-  meeting->value[lane] = value;
-  meeting->source[lane] = source_lane;
-  if (is_vote && value) meeting->said_yes |= me;
-  const unsigned awaited = mask & alive_[static_cast<std::size_t>(warp)];
-  if ((meeting->arrived & awaited) != awaited) return suspend(self, Wait::kWarp, name, place);
-  Meeting met = *meeting;
-  meetings.erase(meetings.begin() + (meeting - meetings.data()));
-  complete(met, warp);
-  return self.result;
-}
-
-void BlockRunner::complete(Meeting& meeting, int warp) {
-  // Of all warp functions only this one orders memory.
-  if (same(meeting.name, "__syncwarp")) ++warp_epochs_[static_cast<std::size_t>(warp)];
-  for (int lane = 0; lane < kWarp; ++lane) {
-    if (!(meeting.arrived >> lane & 1)) continue;
-    Thread& thread = threads_[static_cast<std::size_t>(warp * kWarp + lane)];
-    const int source = meeting.source[lane];
-    if (!meeting.is_vote && !(meeting.arrived >> source & 1))
-      fail([&] {
-        return text(meeting.place) + ": " + meeting.name + ": lane " + std::to_string(lane) + " reads lane " +
-               std::to_string(source) + ", which " +
-               (meeting.mask >> source & 1 ? "has exited" : "the mask does not name") + ": what it gets is undefined";
-      });
-    thread.result = meeting.is_vote ? meeting.said_yes : meeting.value[source];
-    thread.wait = Wait::kReady;
-  }
-}
-
 // Says who waits where; called when nobody can go on.
 void BlockRunner::report_deadlock() {
   std::map<std::pair<int, std::string>, std::vector<int>> waiting;  // by line and function
@@ -351,128 +269,6 @@ void BlockRunner::report_deadlock() {
   says += " (kernel " + std::string(launch_->name) + ", block " + std::to_string(block_.x) + ", " +
           std::to_string(block_.y) + ", " + std::to_string(block_.z) + ")";
   throw Fault(says);
-}
-
-void* BlockRunner::add_variable(const SharedVariable& variable) {
-  if (variables_.size() >= 255)
-    fail([&] { return text(variable.place) + ": more than 255 shared variables in a kernel"; });
-  current_thread->unchecked = true;  // std::string's functions may be a kernel's
-  names_.push_back(std::string("the shared array ") + variable.name);
-  current_thread->unchecked = false;
-  variables_.push_back(variable);
-  variables_.back().what = names_.back().c_str();
-  const auto id = static_cast<std::uint8_t>(variables_.size());
-  for (std::uintptr_t a = variable.begin; a < variable.end; a += 4) owner_[(a - arena_) / 4] = id;
-  std::memset(reinterpret_cast<void*>(variable.begin), 0xff, variable.end - variable.begin);
-  return reinterpret_cast<void*>(variable.begin);
-}
-
-void* BlockRunner::shared(const char* name, std::size_t bytes, std::size_t alignment, Place place) {
-  for (const SharedVariable& v : variables_)
-    if (v.place.line == place.line && !v.dynamic && same(v.name, name) && same(v.place, place))
-      return reinterpret_cast<void*>(v.begin);
-  static_bytes_ = (static_bytes_ + alignment - 1) / alignment * alignment + bytes;
-  const std::size_t begin = static_end_;
-  static_end_ += (bytes + 2 * kGap - 1) / kGap * kGap;
-  if (static_bytes_ > 48 * 1024 || static_end_ > kStatic)
-    fail([&] {
-      return text(place) + ": " + name + ": the kernel's __shared__ arrays take " + std::to_string(static_bytes_) +
-             " bytes, the limit is 49152. More is to be had as extern __shared__ only.";
-    });
-  return add_variable({name, place, arena_ + begin, arena_ + begin + bytes, false, nullptr});
-}
-
-void* BlockRunner::dynamic_shared(const char* name, std::size_t alignment, Place place) {
-  const std::uintptr_t begin = arena_ + kStatic;
-  if (begin % alignment)
-    fail([&] {
-      return text(place) + ": " + name + ": no dynamic shared memory is aligned to " + std::to_string(alignment);
-    });
-  for (const SharedVariable& v : variables_)
-    if (v.dynamic) return reinterpret_cast<void*>(v.begin);
-  return add_variable({name, place, begin, begin + launch_->dynamic_bytes, true, nullptr});
-}
-
-const SharedVariable* BlockRunner::nearest_shared(std::uintptr_t address) const {
-  const SharedVariable* nearest = nullptr;
-  std::uintptr_t distance = 0;
-  for (const SharedVariable& v : variables_) {
-    const std::uintptr_t d = address < v.begin ? v.begin - address : address - v.end + 1;
-    if (!nearest || d < distance) nearest = &v, distance = d;
-  }
-  return nearest;
-}
-
-// What device_functions.h and launch.h call from a kernel.
-
-namespace {
-
-BlockRunner& runner(const char* what, Place place) {
-  if (!current_thread) throw Fault(text(place) + ": " + what + " outside a kernel");
-  return *current_thread->block;
-}
-
-}  // namespace
-
-Index thread_index() { return current_thread->index; }
-Index block_index() { return current_thread->block->block_index(); }
-Index block_size() {
-  const dim3& d = current_thread->block->launch().block;
-  return {d.x, d.y, d.z};
-}
-Index grid_size() {
-  const dim3& d = current_thread->block->launch().grid;
-  return {d.x, d.y, d.z};
-}
-int lane_id() { return current_thread->number % kWarp; }
-int block_barrier(Barrier kind, int predicate, Place place) {
-  return runner("__syncthreads()", place).barrier(kind, predicate, place);
-}
-std::uint64_t exchange(const char* name, unsigned mask, std::uint64_t value, int source_lane, Place place) {
-  return runner(name, place).meet(name, mask, value, source_lane & (kWarp - 1), place, false);
-}
-unsigned vote(const char* name, unsigned mask, bool predicate, Place place) {
-  return static_cast<unsigned>(runner(name, place).meet(name, mask, predicate, 0, place, true));
-}
-void* shared_address(const char* name, std::size_t bytes, std::size_t alignment, Place place) {
-  return runner(name, place).shared(name, bytes, alignment, place);
-}
-void* dynamic_shared_address(const char* name, std::size_t alignment, Place place) {
-  return runner(name, place).dynamic_shared(name, alignment, place);
-}
-void async_copy(void* shared, const void* global, int bytes, Place place) {
-  BlockRunner& block = runner("cp.async", place);
-  if (!block.in_shared(reinterpret_cast<std::uintptr_t>(shared)) || bytes < 0 || bytes > 16)
-    block.fail([&] { return text(place) + ": cp.async copies up to 16 bytes to shared memory"; });
-  current_thread->in_flight.push_back({shared, global, bytes, current_thread->groups, place});
-}
-void async_commit() { ++current_thread->groups; }
-void async_wait(int groups_in_flight) {
-  std::vector<AsyncCopy>& copies = current_thread->in_flight;
-  const int landed = current_thread->groups - groups_in_flight;
-  for (const AsyncCopy& c : copies) {
-    if (c.group >= landed) continue;
-    checked_access(c.to, 16, Access::kWrite, c.place);
-    if (reinterpret_cast<std::uintptr_t>(c.from) % 16)
-      current_thread->block->fail(
-          [&] { return text(c.place) + ": cp.async from an address that is no multiple of 16"; });
-    if (c.bytes > 0) checked_access(c.from, static_cast<std::size_t>(c.bytes), Access::kRead, c.place);
-    std::memcpy(c.to, c.from, static_cast<std::size_t>(c.bytes));
-    std::memset(static_cast<char*>(c.to) + c.bytes, 0, static_cast<std::size_t>(16 - c.bytes));
-  }
-  std::erase_if(copies, [landed](const AsyncCopy& c) { return c.group < landed; });
-}
-
-void assertion_failed(const char* expression, Place place) {
-  if (!current_thread) {
-    std::fprintf(stderr, "%s:%d: assert(%s) does not hold\n", place.file, place.line, expression);
-    std::abort();
-  }
-  runner("assert", place).fail([&] {
-    const Index t = current_thread->index;
-    return text(place) + ": assert(" + expression + ") does not hold in thread " + std::to_string(t.x) + ", " +
-           std::to_string(t.y) + ", " + std::to_string(t.z);
-  });
 }
 
 }  // namespace nanolm::emulator

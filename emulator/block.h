@@ -17,6 +17,8 @@ namespace nanolm::emulator {
 
 class BlockRunner;
 
+constexpr int kWarp = 32;  // lanes
+
 enum class Wait { kReady, kBarrier, kWarp, kExited };
 
 struct AsyncCopy {

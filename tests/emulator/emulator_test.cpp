@@ -1,143 +1,14 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
-#include <gtest/gtest.h>
 
-#include <cstring>
-#include <fstream>
+#include <cmath>
 #include <numeric>
 
-#include "emulator/counters.h"
-#include "kernels.h"
-#include "nanolm/cuda/buffer.h"
 #include "nanolm/cuda/timer.h"
-#include "nanolm/todo.h"
+#include "support.h"
 
 namespace nanolm::emulated {
 namespace {
-
-using cuda::DeviceBuffer;
-using emulator::Order;
-constexpr Order kOrders[] = {Order::kMixed, Order::kAscending, Order::kDescending, Order::kRandom};
-
-// The text of line n of kernels.cu, from 1.
-std::string source_line(int n) {
-  std::ifstream file(NANOLM_KERNELS);
-  std::string line;
-  for (int i = 0; i < n; ++i) std::getline(file, line);
-  return line;
-}
-
-// What a launch says when its kernel goes wrong; it must name a line of kernels.cu that holds `marker`.
-std::string fault(Act what, const std::string& marker, const float* other = nullptr) {
-  DeviceBuffer<float> memory(kLanes);
-  std::string says;
-  try {
-    act(what, memory.data(), other);
-  } catch (const emulator::Fault& f) {
-    says = f.what();
-  }
-  EXPECT_EQ(cudaGetLastError(), says.empty() ? cudaSuccess : cudaErrorLaunchFailure);
-  cudaDeviceReset();
-  if (says.empty()) return "nothing";
-  const std::string file = "emulator/kernels.cu:";
-  EXPECT_EQ(says.rfind(file, 0), 0u) << says;
-  EXPECT_NE(source_line(std::atoi(says.c_str() + file.size())).find(marker), std::string::npos) << says;
-  return says;
-}
-#define EXPECT_SAYS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
-
-TEST(Fault, NamesLineThreadAndAllocation) {
-  const std::string says = fault(Act::kBehindTheEnd, "kBehindTheEnd");
-  EXPECT_SAYS(says,
-              "thread 0, 0, 0 of block 0, 0, 0 writes 4 bytes 8 bytes behind the end of an allocation of device "
-              "memory of 192 bytes");
-  EXPECT_SAYS(fault(Act::kInFrontOfTheBeginning, "kInFront"), "reads 4 bytes 12 bytes in front of");
-}
-
-TEST(Fault, KnowsFreedNullAndHostMemory) {
-  float* freed = nullptr;
-  CUDA_CHECK(cudaMalloc(&freed, 64));
-  CUDA_CHECK(cudaFree(freed));
-  EXPECT_SAYS(fault(Act::kFreed, "kFreed", freed), "freed device memory");
-  EXPECT_SAYS(fault(Act::kNullPointer, "kNullPointer"), "null pointer");
-  const std::vector<float> heap(4);
-  EXPECT_SAYS(fault(Act::kHostMemory, "kHostMemory", heap.data()), "host memory");
-  const float local = 0;
-  EXPECT_SAYS(fault(Act::kHostMemory, "kHostMemory", &local), "host memory");
-}
-
-TEST(Fault, NamesTheSharedArray) {
-  EXPECT_SAYS(fault(Act::kSharedBehindTheEnd, "kSharedBehindTheEnd"),
-              "behind the end of the shared array shared of 32");
-  EXPECT_SAYS(fault(Act::kSharedDynamicBehindTheEnd, "kSharedDynamic"), "the shared array dynamic of 16 bytes");
-  EXPECT_SAYS(fault(Act::kTooMuchStatic, "big[floats]"), "the limit is 49152");
-}
-
-TEST(Fault, VectorAccessMustBeAligned) {
-  EXPECT_SAYS(fault(Act::kMisalignedFloat4, "kMisalignedFloat4"),
-              "writes 16 bytes at an address that is no multiple of 16");
-}
-
-TEST(Fault, AtomicsAreAccesses) {
-  EXPECT_SAYS(fault(Act::kAtomicBehindTheEnd, "kAtomic"), "0 bytes behind the end of an allocation");
-}
-
-TEST(Fault, ThreadsThatWaitForEachOtherForEver) {
-  const std::string two = fault(Act::kTwoBarriers, "kTwoBarriers");
-  EXPECT_SAYS(two, "threads 0 to 39 at line");
-  EXPECT_SAYS(two, "threads 40 to 47 at line");
-  const std::string mixed = fault(Act::kBarrierAndSyncwarp, "kBarrierAndSyncwarp");
-  EXPECT_SAYS(mixed, "threads 0 to 15 at line");
-  EXPECT_SAYS(mixed, "in __syncwarp");
-}
-
-TEST(Fault, WarpFunctionsNeedTheLanesOfTheirMask) {
-  for (const Order order : kOrders) {
-    emulator::set_order(order);
-    EXPECT_SAYS(fault(Act::kMaskWithoutTheCaller, "kMaskWithout"), "mask 0x0000ffff, in which it is not named");
-    EXPECT_SAYS(fault(Act::kTwoWarpFunctions, "kTwoWarp"), "All lanes of a mask must reach the same call");
-    EXPECT_SAYS(fault(Act::kLaneThatExited, "kLaneThat"), "lane 4 reads lane 5, which has exited");
-  }
-}
-
-TEST(Fault, AfterOneEveryCallFailsUntilReset) {
-  DeviceBuffer<float> memory(kLanes);
-  EXPECT_THROW(act(Act::kBehindTheEnd, memory.data(), nullptr), emulator::Fault);
-  void* more = nullptr;
-  EXPECT_EQ(cudaMalloc(&more, 16), cudaErrorLaunchFailure);
-  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorLaunchFailure);
-  EXPECT_EQ(cudaGetLastError(), cudaErrorLaunchFailure);
-  EXPECT_EQ(cudaGetLastError(), cudaErrorLaunchFailure) << "sticky";
-  cudaDeviceReset();
-  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-  EXPECT_NO_THROW(act(Act::kNothing, memory.data(), nullptr));
-}
-
-TEST(Thread, ExceptionComesOutOfTheLaunch) {
-  DeviceBuffer<float> memory(kLanes);
-  try {
-    act(Act::kThrow, memory.data(), nullptr);
-    FAIL() << "nothing was thrown";
-  } catch (const NotImplemented& e) {
-    EXPECT_EQ(std::string(e.what()).rfind("emulator/kernels.cu:", 0), 0u) << e.what();
-  }
-  EXPECT_EQ(cudaGetLastError(), cudaErrorLaunchFailure);
-  cudaDeviceReset();
-  act(Act::kNothing, memory.data(), nullptr);
-}
-
-TEST(HostCode, CannotTouchDeviceMemory) {
-  DeviceBuffer<float> memory(4);
-  volatile float* p = memory.data();
-  EXPECT_DEATH(p[1] = 2, "host code touches device memory");
-}
-
-TEST(Thread, StackHasAnEnd) {
-  DeviceBuffer<float> out(1);
-  deep(out.data(), 20);
-  EXPECT_EQ(out.to_host()[0], 21.0f + 20 * 21 / 2);
-  EXPECT_DEATH(deep(out.data(), 2000), "do not fit its stack");
-}
 
 TEST(Launch, IndicesOfThreeDimensions) {
   const dim3 grid(3, 2, 4), block(5, 3, 2);
@@ -218,63 +89,6 @@ TEST(Barrier, ThreadsThatExitedCountAsArrived) {
   DeviceBuffer<float> memory(kLanes);
   act(Act::kExitBeforeBarrier, memory.data(), nullptr);
   EXPECT_EQ(memory.to_host()[31], 1.0f);
-}
-
-// What a race says; "" where there is none.
-std::string found_race(Race what) {
-  emulator::set_checked(true);
-  DeviceBuffer<float> memory(256);
-  CUDA_CHECK(cudaMemset(memory.data(), 0, 512));
-  std::string says;
-  try {
-    race(what, memory.data());
-  } catch (const emulator::Fault& f) {
-    says = f.what();
-  }
-  cudaDeviceReset();
-  emulator::set_checked(false);
-  return says;
-}
-void expect_race(Race what, const std::string& first, const std::string& then, const std::string& advice) {
-  for (const Order order : kOrders) {
-    emulator::set_order(order);
-    const std::string says = found_race(what);
-    EXPECT_SAYS(says, advice);
-    std::string lines;  // the two places, in whichever order they were met
-    for (std::size_t at = says.find("kernels.cu:"); at != std::string::npos; at = says.find("kernels.cu:", at + 1))
-      lines += source_line(std::atoi(says.c_str() + at + 11)) + "\n";
-    EXPECT_SAYS(lines, first);
-    EXPECT_SAYS(lines, then);
-  }
-}
-
-TEST(Race, BetweenThreadsOfABlockNamesBothLinesAndTheArray) {
-  expect_race(Race::kWriteThenRead, "kWriteThenRead, first", "kWriteThenRead, then", "the shared array tile");
-  expect_race(Race::kReadThenWrite, "kReadThenWrite, first", "kReadThenWrite, then", "Put __syncthreads() between");
-  expect_race(Race::kTwoWriters, "kTwoWriters", "kTwoWriters", "race on the shared array tile");
-}
-
-TEST(Race, WithinAWarpNeedsSyncwarpAndAShuffleIsNone) {
-  expect_race(Race::kInOneWarp, "tile[i] = 1", "in one warp", "no barrier between");
-  expect_race(Race::kShuffleBetween, "tile[i] = 1", "in one warp", "no barrier between");
-  EXPECT_EQ(found_race(Race::kSyncwarpBetween), "");
-}
-
-TEST(Race, BetweenTwoBlocks) {
-  expect_race(Race::kTwoBlocks, "kTwoBlocks", "kTwoBlocks", "Nothing orders two blocks of one launch");
-  EXPECT_EQ(found_race(Race::kBlocksApart), "");
-}
-
-TEST(Race, NoneWhereABarrierOrAtomicsOrderOrBytesDiffer) {
-  for (const Order order : kOrders) {
-    emulator::set_order(order);
-    for (const Race what : {Race::kBarrierBetween, Race::kAtomics, Race::kNeighbours}) EXPECT_EQ(found_race(what), "");
-  }
-}
-
-TEST(Unwritten, MemoryThatIsReadIsNamed) {
-  expect_race(Race::kUnwrittenShared, "kUnwrittenShared", "", "the shared array tile that nobody wrote");
-  expect_race(Race::kUnwrittenGlobal, "kUnwrittenGlobal", "", "of an allocation of device memory that nobody wrote");
 }
 
 TEST(Warp, ShufflesVotesAndReductions) {

@@ -1,0 +1,64 @@
+#include "support.h"
+
+namespace nanolm::emulated {
+namespace {
+
+// What a race says; "" where there is none.
+std::string found_race(Race what) {
+  emulator::set_checked(true);
+  DeviceBuffer<float> memory(256);
+  CUDA_CHECK(cudaMemset(memory.data(), 0, 512));
+  std::string says;
+  try {
+    race(what, memory.data());
+  } catch (const emulator::Fault& f) {
+    says = f.what();
+  }
+  cudaDeviceReset();
+  emulator::set_checked(false);
+  return says;
+}
+void expect_race(Race what, const std::string& first, const std::string& then, const std::string& advice) {
+  for (const Order order : kOrders) {
+    emulator::set_order(order);
+    const std::string says = found_race(what);
+    EXPECT_SAYS(says, advice);
+    std::string lines;  // the two places, in whichever order they were met
+    for (std::size_t at = says.find("kernels.cu:"); at != std::string::npos; at = says.find("kernels.cu:", at + 1))
+      lines += source_line(std::atoi(says.c_str() + at + 11)) + "\n";
+    EXPECT_SAYS(lines, first);
+    EXPECT_SAYS(lines, then);
+  }
+}
+
+TEST(Race, BetweenThreadsOfABlockNamesBothLinesAndTheArray) {
+  expect_race(Race::kWriteThenRead, "kWriteThenRead, first", "kWriteThenRead, then", "the shared array tile");
+  expect_race(Race::kReadThenWrite, "kReadThenWrite, first", "kReadThenWrite, then", "Put __syncthreads() between");
+  expect_race(Race::kTwoWriters, "kTwoWriters", "kTwoWriters", "race on the shared array tile");
+}
+
+TEST(Race, WithinAWarpNeedsSyncwarpAndAShuffleIsNone) {
+  expect_race(Race::kInOneWarp, "tile[i] = 1", "in one warp", "no barrier between");
+  expect_race(Race::kShuffleBetween, "tile[i] = 1", "in one warp", "no barrier between");
+  EXPECT_EQ(found_race(Race::kSyncwarpBetween), "");
+}
+
+TEST(Race, BetweenTwoBlocks) {
+  expect_race(Race::kTwoBlocks, "kTwoBlocks", "kTwoBlocks", "Nothing orders two blocks of one launch");
+  EXPECT_EQ(found_race(Race::kBlocksApart), "");
+}
+
+TEST(Race, NoneWhereABarrierOrAtomicsOrderOrBytesDiffer) {
+  for (const Order order : kOrders) {
+    emulator::set_order(order);
+    for (const Race what : {Race::kBarrierBetween, Race::kAtomics, Race::kNeighbours}) EXPECT_EQ(found_race(what), "");
+  }
+}
+
+TEST(Unwritten, MemoryThatIsReadIsNamed) {
+  expect_race(Race::kUnwrittenShared, "kUnwrittenShared", "", "the shared array tile that nobody wrote");
+  expect_race(Race::kUnwrittenGlobal, "kUnwrittenGlobal", "", "of an allocation of device memory that nobody wrote");
+}
+
+}  // namespace
+}  // namespace nanolm::emulated
