@@ -19,7 +19,7 @@ def run(options):
     folder = build_folder.folder_for(tree, "bench-")
     with build_folder.held(folder):
         say("Building attention_bench with %s in %s" % (shown(tree), shown(folder)))
-        build_folder.configure(machine, folder, tree, ["-DNANOLM_BENCH=ON"])
+        build_folder.configure(machine, folder, tree, ["-DNANOLM_BENCH=ON", *build_folder.NO_CUDA])
         lines = []
 
         def on_line(line):

@@ -15,6 +15,8 @@ from .console import Problem
 from .setup_machine import BUILD
 from .week import ROOT, check_path, shown
 
+NO_CUDA = ("-DNANOLM_CUDA=OFF", "-DNANOLM_EMULATOR=OFF")  # where only lessons are built
+
 
 def folder_for(tree, prefix=""):
     """build/exercises and build/reference; a tree elsewhere gets its name and a few digits of its path."""

@@ -210,7 +210,7 @@ def build():
     with build_folder.held(folder):
         if not os.path.exists(os.path.join(folder, "bin", "sandbox")):
             say("Building the judge in %s, once; this takes a few minutes." % shown(folder))
-        build_folder.configure(machine, folder, os.path.join(ROOT, "reference"), ["-DNANOLM_JUDGE=ON"])
+        build_folder.configure(machine, folder, os.path.join(ROOT, "reference"), ["-DNANOLM_JUDGE=ON", *build_folder.NO_CUDA])
         code, output = processes.capture([machine["cmake"], "--build", folder, "--target", "judge", "--parallel",
                                           str(build_folder.cores())])
     if code != 0:
