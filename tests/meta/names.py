@@ -45,7 +45,8 @@ class Names(unittest.TestCase):
         rungs = sorted({name.split(".Builds")[0] for name in known if re.fullmatch(r"cuda/\S+\.Builds", name)})
         for lesson in workbook.lessons() + rungs:
             with self.subTest(lesson):
-                program = build / "bin" / f"{re.sub('[./]', '_', lesson)}_test"
+                # The checked tests are those of the emulated program, in another environment.
+                program = build / "bin" / f"{re.sub('[./]', '_', lesson.replace('.checked', '.emulated'))}_test"
                 self.assertTrue(program.is_file(), f"{program} was not built")
                 held = listed_by_program(program)
                 self.assertTrue(held, f"{lesson}_test holds no test")
