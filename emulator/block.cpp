@@ -78,7 +78,6 @@ void BlockRunner::begin_launch(const Launch& launch, void (*thread)(const Launch
   body_ = thread;
   counted = {};
   variables_.clear();
-  names_.clear();
   first_serial_ = first_serial;
   if (is_checked() && !shared_cells_) shared_cells_ = allocate_cells(kArena);
   if (!is_checked()) free_cells(std::exchange(shared_cells_, nullptr), kArena);
@@ -86,16 +85,26 @@ void BlockRunner::begin_launch(const Launch& launch, void (*thread)(const Launch
   static_bytes_ = static_end_ = 0;
 }
 
-void BlockRunner::start(Thread& thread) {
+Index BlockRunner::index_of_thread(int number) const {
   const dim3& size = launch_->block;
-  const auto n = static_cast<unsigned>(thread.number);
-  thread.index = {n % size.x, n / size.x % size.y, n / size.x / size.y};
+  const auto n = static_cast<unsigned>(number);
+  return {n % size.x, n / size.x % size.y, n / size.x / size.y};
+}
+Index BlockRunner::index_of_block(std::uint64_t serial) const {
+  const dim3& size = launch_->grid;
+  const std::uint64_t n = serial - first_serial_;
+  return {static_cast<unsigned>(n % size.x), static_cast<unsigned>(n / size.x % size.y),
+          static_cast<unsigned>(n / size.x / size.y)};
+}
+
+void BlockRunner::start(Thread& thread) {
+  thread.index = index_of_thread(thread.number);
   thread.wait = Wait::kReady;
   thread.in_flight.clear();
   thread.groups = thread.depth = 0;
   thread.unchecked = false;
   // Stacks begin at different places of their pages, or all of them would share a few lines of the cache.
-  const std::size_t offset = n * 5 % 64 * 64;
+  const std::size_t offset = static_cast<std::size_t>(thread.number) * 5 % 64 * 64;
   thread.context =
       make_fcontext(reinterpret_cast<void*>(thread.stack_end - offset), kStack - offset, [](transfer_t from) {
         Thread& self = *static_cast<Thread*>(from.data);
@@ -128,8 +137,8 @@ void BlockRunner::fail(std::exception_ptr error) {
   __builtin_unreachable();
 }
 
-void BlockRunner::run_block(Index block, std::uint64_t serial, Order order, std::uint64_t seed) {
-  block_ = block;
+void BlockRunner::run_block(std::uint64_t serial, Order order, std::uint64_t seed) {
+  block_ = index_of_block(serial);
   serial_ = serial;
   unwritten_.reset();
   ++epoch_;
@@ -242,9 +251,9 @@ void BlockRunner::report_unwritten() {
   if (!unwritten_) return;
   const Unwritten read = *std::exchange(unwritten_, std::nullopt);
   Thread& thread = threads_[static_cast<std::size_t>(read.thread)];
-  throw Fault(place_text(read.origin, &thread) + "thread " + std::to_string(read.thread) + " reads " +
-              std::to_string(read.bytes) + " bytes of " + read.what + " that nobody wrote, from byte " +
-              std::to_string(read.offset) + " of it");
+  throw Fault(place_text(read.origin, &thread) + "thread " + text(thread.index) + " of block " + text(block_) +
+              " reads " + text(*read.array) + ", " + element_text(*read.array, read.address, read.bytes) +
+              ", which nobody wrote");
 }
 
 // Says who waits where; called when nobody can go on.

@@ -1,7 +1,6 @@
 // One block at a time: its threads as fibers, its shared memory, its barriers and the meetings of its warps' lanes.
 #pragma once
 
-#include <deque>
 #include <exception>
 #include <optional>
 #include <random>
@@ -50,11 +49,10 @@ extern __thread Thread* current_thread;
 
 // A __shared__ array; all of one launch keep their addresses.
 struct SharedVariable {
-  const char* name;
+  Array array;
   Place place;
   std::uintptr_t begin, end;
   bool dynamic;
-  const char* what;  // "the shared array tile"
 };
 
 class BlockRunner {
@@ -66,13 +64,13 @@ class BlockRunner {
 
   void begin_launch(const Launch& launch, void (*thread)(const Launch&), std::uint64_t first_serial);
   // Throws what a thread threw, or a Fault; the block's other threads are then abandoned where they are.
-  void run_block(Index block, std::uint64_t serial, Order order, std::uint64_t seed);
+  void run_block(std::uint64_t serial, Order order, std::uint64_t seed);
 
   // Called from fibers.
   int barrier(Barrier kind, int predicate, Place place);
   std::uint64_t meet(const char* name, unsigned mask, std::uint64_t value, int source_lane, Place place, bool is_vote);
-  void* shared(const char* name, std::size_t bytes, std::size_t alignment, Place place);
-  void* dynamic_shared(const char* name, std::size_t alignment, Place place);
+  void* shared(const char* name, std::size_t bytes, Elements elements, std::size_t alignment, Place place);
+  void* dynamic_shared(const char* name, Elements elements, std::size_t alignment, Place place);
   [[noreturn]] void fail(std::exception_ptr error);
   // text() is called when accesses are no longer checked: the linker may have chosen a kernel's copy of std::string's
   // functions, which report theirs.
@@ -99,6 +97,8 @@ class BlockRunner {
 
   // Of accesses: blocks are numbered through all launches, an epoch ends with a barrier, a warp's with __syncwarp().
   std::uint64_t serial() const { return serial_; }
+  Index index_of_block(std::uint64_t serial) const;
+  Index index_of_thread(int number) const;
   std::uint64_t first_block_of_launch() const { return first_serial_; }
   std::uint32_t epoch() const { return epoch_; }
   std::uint32_t warp_epoch(int warp) const { return warp_epochs_[static_cast<std::size_t>(warp)]; }
@@ -152,7 +152,6 @@ class BlockRunner {
   std::vector<SharedVariable> variables_;
   std::vector<std::uint8_t> owner_;  // of each 4 bytes of the arena: 1 + index into variables_
   std::size_t static_bytes_ = 0, static_end_ = 0;
-  std::deque<std::string> names_;  // of variables, as faults write them
   Cell* shared_cells_ = nullptr;
   std::uint64_t serial_ = 0, first_serial_ = 0;
   std::uint32_t epoch_ = 0;

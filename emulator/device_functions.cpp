@@ -35,11 +35,11 @@ std::uint64_t exchange(const char* name, unsigned mask, std::uint64_t value, int
 unsigned vote(const char* name, unsigned mask, bool predicate, Place place) {
   return static_cast<unsigned>(runner(name, place).meet(name, mask, predicate, 0, place, true));
 }
-void* shared_address(const char* name, std::size_t bytes, std::size_t alignment, Place place) {
-  return runner(name, place).shared(name, bytes, alignment, place);
+void* shared_address(const char* name, std::size_t bytes, Elements elements, std::size_t alignment, Place place) {
+  return runner(name, place).shared(name, bytes, elements, alignment, place);
 }
-void* dynamic_shared_address(const char* name, std::size_t alignment, Place place) {
-  return runner(name, place).dynamic_shared(name, alignment, place);
+void* dynamic_shared_address(const char* name, Elements elements, std::size_t alignment, Place place) {
+  return runner(name, place).dynamic_shared(name, elements, alignment, place);
 }
 void async_copy(void* shared, const void* global, int bytes, Place place) {
   BlockRunner& block = runner("cp.async", place);

@@ -76,8 +76,6 @@ std::string place_text(const Origin& origin, const Thread* thread) {
 
 namespace {
 
-std::string three(Index i) { return std::to_string(i.x) + ", " + std::to_string(i.y) + ", " + std::to_string(i.z); }
-
 // "3 bytes behind the end of an allocation of 400 bytes"
 std::string distance(std::uintptr_t address, std::uintptr_t begin, std::uintptr_t end, const std::string& what) {
   const std::string where = address < begin  ? std::to_string(begin - address) + " bytes in front of "
@@ -95,12 +93,12 @@ std::string place(std::uintptr_t address, const Thread& thread) {
     if (!a) a = memory.find(address - 4096);  // the page between two allocations counts for the one before it
     if (!a) return "in device memory that was never allocated";
     if (!a->live) return distance(address, a->begin, a->begin, "freed device memory");
-    return distance(address, a->begin, a->end, "an allocation of device memory");
+    return distance(address, a->begin, a->end, text(a->array));
   }
   if (block.in_shared(address)) {
     const SharedVariable* const v = block.nearest_shared(address);
     if (!v) return "in shared memory, of which the kernel declared none";
-    return distance(address, v->begin, v->end, std::string("the shared array ") + v->name);
+    return distance(address, v->begin, v->end, text(v->array));
   }
   return "in host memory: a kernel sees only what cudaMalloc gave";
 }
@@ -115,8 +113,8 @@ enum class Wrong { kPlace, kAlignment };
     std::abort();
   }
   thread->unchecked = true;
-  std::string says = place_text(origin, thread) + "thread " + three(thread->index) + " of block " +
-                     three(thread->block->block_index()) + (write ? " writes " : " reads ") + std::to_string(bytes) +
+  std::string says = place_text(origin, thread) + "thread " + text(thread->index) + " of block " +
+                     text(thread->block->block_index()) + (write ? " writes " : " reads ") + std::to_string(bytes) +
                      " bytes ";
   if (wrong == Wrong::kAlignment)
     says += "at an address that is no multiple of " + std::to_string(bytes) + ", but of " +
@@ -147,7 +145,7 @@ inline void access(const void* pointer, std::size_t bytes, Access kind, bool ali
     if (kind != Access::kWrite) counted.load_bytes += static_cast<std::int64_t>(bytes);
     const Allocation* const a = memory->find(address);
     if (a->cells) [[unlikely]]
-      touch(*thread, a->cells, address - a->begin, bytes, kind, origin, false, "an allocation of device memory");
+      touch(*thread, a->array, a->cells, a->begin, address, bytes, kind, origin);
     return;
   }
   if (!thread || thread->unchecked || address - thread->stack_begin < thread->stack_end - thread->stack_begin) return;
@@ -156,8 +154,7 @@ inline void access(const void* pointer, std::size_t bytes, Access kind, bool ali
     if (!v) report(address, bytes, write, Wrong::kPlace, origin);
     if (aligned && address % bytes) report(address, bytes, write, Wrong::kAlignment, origin);
     if (Cell* const cells = thread->block->shared_cells()) [[unlikely]]
-      touch(*thread, cells + (v->begin - thread->block->arena()) / 4, address - v->begin, bytes, kind, origin, true,
-            v->what);
+      touch(*thread, v->array, cells, thread->block->arena(), address, bytes, kind, origin);
     return;
   }
   const auto within = [address](const void* begin, std::size_t size) {

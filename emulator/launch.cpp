@@ -125,10 +125,7 @@ void run(const Launch& launch, void (*thread)(const Launch&)) {
     try {
       for (std::uint64_t i; !failed && (i = next++) < blocks;) {
         const std::uint64_t b = sequence[i];
-        const Index index{static_cast<unsigned>(b % launch.grid.x),
-                          static_cast<unsigned>(b / launch.grid.x % launch.grid.y),
-                          static_cast<unsigned>(b / launch.grid.x / launch.grid.y)};
-        runner->run_block(index, first_serial + i, mixed(order, number + b), seed + number + b);
+        runner->run_block(first_serial + b, mixed(order, number + b), seed + number + b);
       }
     } catch (...) {
       if (!failed.exchange(true)) error = std::current_exception();

@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "emulator/counters.h"
 #include "environment.h"
 
 namespace nanolm::emulator {
@@ -19,6 +20,10 @@ void* map(std::size_t bytes, int protection) {
 }
 
 }  // namespace
+
+void name_array(const void* pointer, const std::string& name, std::size_t element_bytes) {
+  DeviceMemory::get().name(pointer, name, element_bytes);
+}
 
 DeviceMemory& DeviceMemory::get() {
   static DeviceMemory* const memory = new DeviceMemory;  // outlives whatever static objects hold buffers
@@ -37,7 +42,8 @@ void* DeviceMemory::allocate(std::size_t bytes) {
   // A page that belongs to nobody ends each allocation. Freed addresses are not given out again while others are left.
   if (bytes > free_bytes() || next_ + (pages + 1) * kPage > kReserved) return nullptr;
   const std::uintptr_t begin = base_ + next_ + kOffset;
-  allocations_.push_back({begin, begin + bytes, true, is_checked() ? allocate_cells(bytes) : nullptr});
+  allocations_.push_back(
+      {begin, begin + bytes, true, is_checked() ? allocate_cells(bytes) : nullptr, {nullptr, false, begin, {}}});
   for (std::size_t p = 0; p < pages; ++p) pages_[next_ / kPage + p] = &allocations_.back();
   next_ += (pages + 1) * kPage;
   used_ += bytes;
@@ -58,6 +64,14 @@ bool DeviceMemory::free(void* pointer) {
   free_cells(std::exchange(a->cells, nullptr), a->end - a->begin);
   madvise(reinterpret_cast<void*>(address & ~(kPage - 1)), a->end - (address & ~(kPage - 1)), MADV_DONTNEED);
   return true;
+}
+
+void DeviceMemory::name(const void* pointer, const std::string& name, std::size_t element_bytes) {
+  const std::lock_guard lock(mutex_);
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  if (!contains(address)) return;
+  if (auto* const a = const_cast<Allocation*>(find(address)))
+    a->array = {names_.insert(name).first->c_str(), false, address, {element_bytes}};
 }
 
 void DeviceMemory::written(const void* pointer, std::size_t bytes) {

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <set>
+#include <string>
 
 #include "shadow.h"
 
@@ -15,6 +17,7 @@ struct Allocation {
   std::uintptr_t begin, end;
   bool live;
   Cell* cells;  // null where it is not checked
+  Array array;
 };
 
 class DeviceMemory {
@@ -24,6 +27,8 @@ class DeviceMemory {
   // Null where no room is left. Aligned to 256 bytes and, so that nobody relies on more, to no more; filled with NaN.
   void* allocate(std::size_t bytes);
   bool free(void* pointer);
+  // Calls the array that begins at an address in an allocation by this name from now on.
+  void name(const void* pointer, const std::string& name, std::size_t element_bytes);
   std::size_t free_bytes() const { return limit_ - used_; }
   std::size_t limit() const { return limit_; }
 
@@ -59,7 +64,8 @@ class DeviceMemory {
   std::uintptr_t base_ = 0;
   const Allocation** pages_ = nullptr;
   std::deque<Allocation> allocations_;  // keeps their addresses
-  std::size_t next_ = kPage;            // offset of the first page never given out
+  std::set<std::string> names_;
+  std::size_t next_ = kPage;  // offset of the first page never given out
   std::size_t used_ = 0, limit_ = 0;
   int users_ = 0;
   std::recursive_mutex mutex_;

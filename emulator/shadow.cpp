@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <bit>
 #include <new>
 
 #include "block.h"
@@ -25,22 +26,20 @@ bool races(const Touch& before, const Touch& now, bool is_shared, std::uint64_t 
   return before.thread / 32 != now.thread / 32 || before.warp_epoch == now.warp_epoch;
 }
 
-std::string thread_text(std::uint16_t thread, std::uint64_t block, bool say_block, std::uint64_t first) {
-  std::string text = "thread " + std::to_string(thread);
-  if (say_block) text += " of the " + std::to_string(block - first + 1) + ". block to run";
-  return text;
-}
-
 [[noreturn]] void report_race(Thread& thread, const Touch& before, bool before_wrote, const Touch& now, Access access,
-                              std::size_t offset, const char* what) {
+                              const Array& array, std::uintptr_t address) {
   thread.unchecked = true;
+  const BlockRunner& block = *thread.block;
   const bool blocks = before.block != now.block;
-  const std::uint64_t first = thread.block->first_block_of_launch();
-  std::string says =
-      place_text(now.origin, &thread) + "race on " + what + ", bytes " + std::to_string(offset) + " to " +
-      std::to_string(offset + 3) + " of it: " + thread_text(now.thread, now.block, blocks, first) +
-      (access == Access::kRead ? " reads" : " writes") + " here what " +
-      thread_text(before.thread, before.block, blocks, first) + (before_wrote ? " writes at " : " reads at ");
+  const auto who = [&](const Touch& touch) {
+    return "thread " + text(block.index_of_thread(touch.thread)) +
+           (blocks ? " of block " + text(block.index_of_block(touch.block)) : "");
+  };
+  const int first_byte = std::countr_zero(static_cast<unsigned>(before.bytes & now.bytes));
+  std::string says = place_text(now.origin, &thread) + "race on " + text(array) + ", " +
+                     element_text(array, address + static_cast<unsigned>(first_byte), 1) + ": " + who(now) +
+                     (access == Access::kRead ? " reads" : " writes") + " here what " + who(before) +
+                     (before_wrote ? " writes at " : " reads at ");
   const std::string other = place_text(before.origin, &thread);
   says += other.substr(0, other.size() - 2);
   says += blocks ? ". Nothing orders two blocks of one launch: use an atomic, a place for each block, or two kernels."
@@ -67,8 +66,10 @@ void mark_written(Cell* cells, std::size_t offset, std::size_t bytes) {
     cells[b / 4].written = static_cast<std::uint8_t>(cells[b / 4].written | 1u << b % 4);
 }
 
-void touch(Thread& thread, Cell* cells, std::size_t offset, std::size_t bytes, Access access, const Origin& origin,
-           bool is_shared, const char* what) {
+void touch(Thread& thread, const Array& array, Cell* cells, std::uintptr_t memory, std::uintptr_t address,
+           std::size_t bytes, Access access, const Origin& origin) {
+  const bool is_shared = array.is_shared;
+  const std::size_t offset = address - memory;
   const BlockRunner& block = *thread.block;
   Touch now{origin,
             block.serial(),
@@ -83,7 +84,8 @@ void touch(Thread& thread, Cell* cells, std::size_t offset, std::size_t bytes, A
     const std::size_t begin = at % 4, end = std::min<std::size_t>(4, begin + (offset + bytes - at));
     now.bytes = static_cast<std::uint8_t>((1u << end) - (1u << begin));
     const auto conflict = [&](const Touch& before, bool wrote) {
-      if (races(before, now, is_shared, first)) report_race(thread, before, wrote, now, access, at / 4 * 4, what);
+      if (races(before, now, is_shared, first))
+        report_race(thread, before, wrote, now, access, array, memory + at / 4 * 4);
     };
     if (is_shared && cell.written_by != now.block) cell.written = 0, cell.written_by = now.block;
     conflict(cell.write, true);
@@ -92,7 +94,7 @@ void touch(Thread& thread, Cell* cells, std::size_t offset, std::size_t bytes, A
       conflict(cell.other_read, false);
     }
     if (access != Access::kWrite && (cell.written & now.bytes) != now.bytes)
-      thread.block->note_unwritten({origin, thread.number, offset, bytes, what});
+      thread.block->note_unwritten({origin, thread.number, &array, address, bytes});
     if (access == Access::kRead) {
       // Of two readers keep those that a later writer is most likely to meet: of two blocks, else of two threads.
       const bool stale = cell.read.block < first || (is_shared && cell.read.block != now.block);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "array.h"
 #include "emulator/launch.h"
 
 namespace nanolm::emulator {
@@ -38,8 +39,9 @@ struct Cell {
 struct Unwritten {
   Origin origin;
   int thread;
-  std::size_t offset, bytes;
-  const char* what;
+  const Array* array;
+  std::uintptr_t address;
+  std::size_t bytes;
 };
 
 bool is_checked();
@@ -49,9 +51,9 @@ Cell* allocate_cells(std::size_t bytes);
 void free_cells(Cell* cells, std::size_t bytes);
 void mark_written(Cell* cells, std::size_t offset, std::size_t bytes);
 
-// A thread's access to bytes at an offset into that memory; ends the launch when it is a race, or reads what nobody
-// wrote. `what` names the memory: "the shared array tile".
-void touch(Thread& thread, Cell* cells, std::size_t offset, std::size_t bytes, Access access, const Origin& origin,
-           bool is_shared, const char* what);
+// A thread's access to bytes of an array, whose cells begin with those of address `begin`; ends the launch when it is a
+// race, or reads what nobody wrote.
+void touch(Thread& thread, const Array& array, Cell* cells, std::uintptr_t begin, std::uintptr_t address,
+           std::size_t bytes, Access access, const Origin& origin);
 
 }  // namespace nanolm::emulator

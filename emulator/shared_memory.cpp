@@ -14,20 +14,16 @@ constexpr std::size_t kGap = 128;  // behind each; also their alignment
 void* BlockRunner::add_variable(const SharedVariable& variable) {
   if (variables_.size() >= 255)
     fail([&] { return text(variable.place) + ": more than 255 shared variables in a kernel"; });
-  current_thread->unchecked = true;  // std::string's functions may be a kernel's
-  names_.push_back(std::string("the shared array ") + variable.name);
-  current_thread->unchecked = false;
   variables_.push_back(variable);
-  variables_.back().what = names_.back().c_str();
   const auto id = static_cast<std::uint8_t>(variables_.size());
   for (std::uintptr_t a = variable.begin; a < variable.end; a += 4) owner_[(a - arena_) / 4] = id;
   std::memset(reinterpret_cast<void*>(variable.begin), 0xff, variable.end - variable.begin);
   return reinterpret_cast<void*>(variable.begin);
 }
 
-void* BlockRunner::shared(const char* name, std::size_t bytes, std::size_t alignment, Place place) {
+void* BlockRunner::shared(const char* name, std::size_t bytes, Elements elements, std::size_t alignment, Place place) {
   for (const SharedVariable& v : variables_)
-    if (v.place.line == place.line && !v.dynamic && same(v.name, name) && same(v.place, place))
+    if (v.place.line == place.line && !v.dynamic && same(v.array.name, name) && same(v.place, place))
       return reinterpret_cast<void*>(v.begin);
   static_bytes_ = (static_bytes_ + alignment - 1) / alignment * alignment + bytes;
   const std::size_t begin = static_end_;
@@ -37,10 +33,10 @@ void* BlockRunner::shared(const char* name, std::size_t bytes, std::size_t align
       return text(place) + ": " + name + ": the kernel's __shared__ arrays take " + std::to_string(static_bytes_) +
              " bytes, the limit is 49152. More is to be had as extern __shared__ only.";
     });
-  return add_variable({name, place, arena_ + begin, arena_ + begin + bytes, false, nullptr});
+  return add_variable({{name, true, arena_ + begin, elements}, place, arena_ + begin, arena_ + begin + bytes, false});
 }
 
-void* BlockRunner::dynamic_shared(const char* name, std::size_t alignment, Place place) {
+void* BlockRunner::dynamic_shared(const char* name, Elements elements, std::size_t alignment, Place place) {
   const std::uintptr_t begin = arena_ + kStatic;
   if (begin % alignment)
     fail([&] {
@@ -48,7 +44,7 @@ void* BlockRunner::dynamic_shared(const char* name, std::size_t alignment, Place
     });
   for (const SharedVariable& v : variables_)
     if (v.dynamic) return reinterpret_cast<void*>(v.begin);
-  return add_variable({name, place, begin, begin + launch_->dynamic_bytes, true, nullptr});
+  return add_variable({{name, true, begin, elements}, place, begin, begin + launch_->dynamic_bytes, true});
 }
 
 const SharedVariable* BlockRunner::nearest_shared(std::uintptr_t address) const {

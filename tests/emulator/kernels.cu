@@ -45,6 +45,7 @@ __global__ void act_kernel(Act what, float* memory, const float* other) {
 
 __global__ void race_kernel(Race what, float* memory) {
   __shared__ float tile[64];
+  __shared__ float square[8][8];
   __shared__ unsigned char bytes[64];
   const int i = static_cast<int>(threadIdx.x);
   float got = 0;
@@ -60,6 +61,7 @@ __global__ void race_kernel(Race what, float* memory) {
     tile[i] = got;              // kReadThenWrite, then
   }
   if (what == Race::kTwoWriters) tile[i % 32] = 1;
+  if (what == Race::kOneElement && i % 32 == 5) square[3][i % 8] = 1;
   if (what == Race::kShuffleBetween || what == Race::kSyncwarpBetween || what == Race::kInOneWarp) {
     tile[i] = 1;
     if (what == Race::kSyncwarpBetween) __syncwarp();

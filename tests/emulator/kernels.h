@@ -42,6 +42,7 @@ enum class Race {
   kWriteThenRead,
   kReadThenWrite,
   kTwoWriters,
+  kOneElement,  // square[3][5]
   kShuffleBetween,
   kInOneWarp,
   kTwoBlocks,

@@ -8,6 +8,7 @@ std::string found_race(Race what) {
   emulator::set_checked(true);
   DeviceBuffer<float> memory(256);
   CUDA_CHECK(cudaMemset(memory.data(), 0, 512));
+  emulator::name_array(memory.data(), "memory", sizeof(float));
   std::string says;
   try {
     race(what, memory.data());
@@ -37,6 +38,12 @@ TEST(Race, BetweenThreadsOfABlockNamesBothLinesAndTheArray) {
   expect_race(Race::kTwoWriters, "kTwoWriters", "kTwoWriters", "race on the shared array tile");
 }
 
+TEST(Race, NamesTheElementAndTheThreads) {
+  EXPECT_SAYS(found_race(Race::kOneElement), "race on the shared array square, element [3][5]: thread ");
+  emulator::set_order(Order::kAscending);
+  EXPECT_SAYS(found_race(Race::kOneElement), "thread 37, 0, 0 writes here what thread 5, 0, 0 writes at ");
+}
+
 TEST(Race, WithinAWarpNeedsSyncwarpAndAShuffleIsNone) {
   expect_race(Race::kInOneWarp, "tile[i] = 1", "in one warp", "no barrier between");
   expect_race(Race::kShuffleBetween, "tile[i] = 1", "in one warp", "no barrier between");
@@ -45,6 +52,8 @@ TEST(Race, WithinAWarpNeedsSyncwarpAndAShuffleIsNone) {
 
 TEST(Race, BetweenTwoBlocks) {
   expect_race(Race::kTwoBlocks, "kTwoBlocks", "kTwoBlocks", "Nothing orders two blocks of one launch");
+  EXPECT_SAYS(found_race(Race::kTwoBlocks), "race on memory, element [");
+  EXPECT_SAYS(found_race(Race::kTwoBlocks), " of block 1, 0, 0");
   EXPECT_EQ(found_race(Race::kBlocksApart), "");
 }
 
@@ -56,8 +65,10 @@ TEST(Race, NoneWhereABarrierOrAtomicsOrderOrBytesDiffer) {
 }
 
 TEST(Unwritten, MemoryThatIsReadIsNamed) {
-  expect_race(Race::kUnwrittenShared, "kUnwrittenShared", "", "the shared array tile that nobody wrote");
-  expect_race(Race::kUnwrittenGlobal, "kUnwrittenGlobal", "", "of an allocation of device memory that nobody wrote");
+  expect_race(Race::kUnwrittenShared, "kUnwrittenShared", "", "which nobody wrote");
+  expect_race(Race::kUnwrittenGlobal, "kUnwrittenGlobal", "", "which nobody wrote");
+  EXPECT_SAYS(found_race(Race::kUnwrittenShared), "reads the shared array tile, element [");
+  EXPECT_SAYS(found_race(Race::kUnwrittenGlobal), "reads memory, element [");
 }
 
 }  // namespace

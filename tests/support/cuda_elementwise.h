@@ -50,8 +50,8 @@ class ElementwiseCall {
                   std::size_t x_shift = 0, std::size_t y_shift = 0, bool guarded = true)
       : args(coefficients),
         rung_(rung),
-        x_(DeviceBytes::input(bytes_of(x), guarded, x_shift * sizeof(float))),
-        y_(DeviceBytes::output(x.size() * sizeof(float), guarded, y_shift * sizeof(float))) {
+        x_(DeviceBytes::input({"x", sizeof(float), guarded, x_shift}, bytes_of(x))),
+        y_(DeviceBytes::output({"y", sizeof(float), guarded, y_shift}, x.size() * sizeof(float))) {
     args.x = x_.as<float>(), args.y = y_.as<float>(), args.count = static_cast<std::int64_t>(x.size());
   }
   void launch() {
@@ -66,14 +66,14 @@ class ElementwiseCall {
     const bool in_place = args.y == args.x;
     CUDA_CHECK(cudaDeviceSynchronize());
     EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "the launch left an error behind";
-    EXPECT_TRUE(y_.intact("y"));
+    EXPECT_TRUE(y_.intact());
     if (in_place)
-      EXPECT_TRUE(x_.guards_intact("x"));
+      EXPECT_TRUE(x_.guards_intact());
     else
-      EXPECT_TRUE(x_.intact("x"));
+      EXPECT_TRUE(x_.intact());
     return values_of<float>((in_place ? x_ : y_).to_host());
   }
-  bool untouched() const { return y_.untouched() && x_.intact("x"); }
+  bool untouched() const { return y_.untouched() && x_.intact(); }
   float* x() { return x_.as<float>(); }
 
   ElementwiseArgs args;

@@ -29,6 +29,9 @@ struct Forward {
   std::size_t workspace_bytes(const AttentionShape& s) const {
     return rung->workspace_bytes ? static_cast<std::size_t>(rung->workspace_bytes(s)) : 0;
   }
+  Tensor tensor(const char* tensor_name, const Place& place, unsigned bit) const {
+    return {tensor_name, element_bytes(), place.guarded, place.shifted & bit ? 1u : 0u};
+  }
   // What the type can hold: the oracle gets the same numbers as the kernel.
   std::vector<float> rounded(std::vector<float> values) const {
     if (is_bf16)
@@ -78,14 +81,13 @@ class ForwardCall {
   ForwardCall(const Forward& f, const AttentionShape& s, const AttentionData& data, Place place = {})
       : shape(s),
         f_(f),
-        Q_(DeviceBytes::input(f.to_bytes(data.Q), place.guarded, place.shifted & kQ ? f.element_bytes() : 0)),
-        K_(DeviceBytes::input(f.to_bytes(data.K), place.guarded, place.shifted & kK ? f.element_bytes() : 0)),
-        V_(DeviceBytes::input(f.to_bytes(data.V), place.guarded, place.shifted & kV ? f.element_bytes() : 0)),
-        O_(DeviceBytes::output(static_cast<std::size_t>(q_size(s)) * f.element_bytes(), place.guarded,
-                               place.shifted & kO ? f.element_bytes() : 0)),
-        lse_(DeviceBytes::output(static_cast<std::size_t>(lse_size(s)) * sizeof(float), place.guarded,
-                                 place.shifted & kLse ? sizeof(float) : 0)),
-        workspace_(DeviceBytes::scratch(f.workspace_bytes(s), place.guarded)) {}
+        Q_(DeviceBytes::input(f.tensor("Q", place, kQ), f.to_bytes(data.Q))),
+        K_(DeviceBytes::input(f.tensor("K", place, kK), f.to_bytes(data.K))),
+        V_(DeviceBytes::input(f.tensor("V", place, kV), f.to_bytes(data.V))),
+        O_(DeviceBytes::output(f.tensor("O", place, kO), static_cast<std::size_t>(q_size(s)) * f.element_bytes())),
+        lse_(DeviceBytes::output({"lse", sizeof(float), place.guarded, place.shifted & kLse ? 1u : 0u},
+                                 static_cast<std::size_t>(lse_size(s)) * sizeof(float))),
+        workspace_(DeviceBytes::scratch({"workspace", sizeof(float), place.guarded}, f.workspace_bytes(s))) {}
 
   void launch(cudaStream_t stream = nullptr) {
     named(f_, [&] {
@@ -99,12 +101,12 @@ class ForwardCall {
   Result result() {
     named(f_, [] { CUDA_CHECK(cudaDeviceSynchronize()); });
     EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "the launch left an error behind";
-    EXPECT_TRUE(O_.intact("O"));
-    EXPECT_TRUE(lse_.intact("lse"));
-    EXPECT_TRUE(workspace_.intact("the workspace"));
-    EXPECT_TRUE(Q_.intact("Q"));
-    EXPECT_TRUE(K_.intact("K"));
-    EXPECT_TRUE(V_.intact("V"));
+    EXPECT_TRUE(O_.intact());
+    EXPECT_TRUE(lse_.intact());
+    EXPECT_TRUE(workspace_.intact());
+    EXPECT_TRUE(Q_.intact());
+    EXPECT_TRUE(K_.intact());
+    EXPECT_TRUE(V_.intact());
     return {f_.to_floats(O_.to_host()), values_of<float>(lse_.to_host())};
   }
   bool untouched() const { return O_.untouched() && lse_.untouched(); }

@@ -9,6 +9,9 @@
 #include <vector>
 
 #include "nanolm/cuda/buffer.h"
+#ifdef NANOLM_EMULATED
+#include "emulator/counters.h"
+#endif
 
 namespace nanolm::cuda {
 
@@ -18,27 +21,35 @@ using Bytes = std::vector<unsigned char>;
 // workspace is left uninitialised: what compute-sanitizer needs to see an access too far or a read too early.
 struct Place {
   bool guarded = true;
-  unsigned shifted = 0;  // the bits of Tensor: base pointers moved by one element, off the alignment of a vector
+  unsigned shifted = 0;  // the bits of Shifted: base pointers moved by one element, off the alignment of a vector
 };
-enum Tensor : unsigned { kQ = 1, kK = 2, kV = 4, kO = 8, kLse = 16, kAll = 31 };
+enum Shifted : unsigned { kQ = 1, kK = 2, kV = 4, kO = 8, kLse = 16, kAll = 31 };
+
+// A tensor's name and where it lies; shifted by so many elements.
+struct Tensor {
+  const char* name;
+  std::size_t element_bytes;
+  bool guarded = true;
+  std::size_t shift = 0;
+};
 
 class DeviceBytes {
  public:
   // NaNs stand before and behind what a kernel reads.
-  static DeviceBytes input(const Bytes& contents, bool guarded, std::size_t shift = 0) {
-    DeviceBytes d(contents.size(), guarded, shift, kNaN);
+  static DeviceBytes input(const Tensor& tensor, const Bytes& contents) {
+    DeviceBytes d(tensor, contents.size(), kNaN);
     d.original_ = contents;
     if (!contents.empty()) CUDA_CHECK(cudaMemcpy(d.data(), contents.data(), contents.size(), cudaMemcpyHostToDevice));
     return d;
   }
   // What a kernel writes starts as NaN, in float and in bf16; canaries stand before and behind.
-  static DeviceBytes output(std::size_t size, bool guarded, std::size_t shift = 0) {
-    DeviceBytes d(size, guarded, shift, kCanary);
+  static DeviceBytes output(const Tensor& tensor, std::size_t size) {
+    DeviceBytes d(tensor, size, kCanary);
     if (size > 0) CUDA_CHECK(cudaMemset(d.data(), kNaN, size));
     return d;
   }
-  static DeviceBytes scratch(std::size_t size, bool guarded) {
-    return guarded ? output(size, true) : DeviceBytes(size, false, 0, kCanary);
+  static DeviceBytes scratch(const Tensor& tensor, std::size_t size) {
+    return tensor.guarded ? output(tensor, size) : DeviceBytes(tensor, size, kCanary);
   }
 
   unsigned char* data() { return buffer_.data() ? buffer_.data() + before_ : nullptr; }
@@ -53,38 +64,43 @@ class DeviceBytes {
   }
 
   // Nothing was written outside, nor into an input.
-  testing::AssertionResult intact(const char* tensor) const {
+  testing::AssertionResult intact() const {
     if (!original_.empty() && to_host() != original_)
-      return testing::AssertionFailure() << "the input " << tensor << " was written to";
-    return guards_intact(tensor);
+      return testing::AssertionFailure() << "the input " << name_ << " was written to";
+    return guards_intact();
   }
-  testing::AssertionResult guards_intact(const char* tensor) const {
+  testing::AssertionResult guards_intact() const {
     const Bytes all = buffer_.to_host();
     for (std::size_t i = 0; i < all.size(); ++i)
       if ((i < before_ || i >= before_ + size_) && all[i] != guard_)
         return testing::AssertionFailure()
-               << "written outside " << tensor << ": byte "
+               << "written outside " << name_ << ": byte "
                << static_cast<std::int64_t>(i) - static_cast<std::int64_t>(before_) << " of " << size_;
     return testing::AssertionSuccess();
   }
   // True while an output was not written: what a call with bad arguments must leave behind.
   bool untouched() const {
     const Bytes bytes = to_host();
-    return std::count(bytes.begin(), bytes.end(), kNaN) == static_cast<std::ptrdiff_t>(size_) && guards_intact("");
+    return std::count(bytes.begin(), bytes.end(), kNaN) == static_cast<std::ptrdiff_t>(size_) && guards_intact();
   }
 
  private:
   static constexpr unsigned char kNaN = 0xFF, kCanary = 0x44;  // as floats NaN and 785.07
   static constexpr std::size_t kGuard = 512;                   // a multiple of every alignment
 
-  DeviceBytes(std::size_t size, bool guarded, std::size_t shift, unsigned char guard)
-      : size_(size),
-        before_((guarded ? kGuard : 0) + shift),
+  DeviceBytes(const Tensor& tensor, std::size_t size, unsigned char guard)
+      : name_(tensor.name),
+        size_(size),
+        before_((tensor.guarded ? kGuard : 0) + tensor.shift * tensor.element_bytes),
         guard_(guard),
-        buffer_(static_cast<std::int64_t>(before_ + size + (guarded ? kGuard : 0))) {
+        buffer_(static_cast<std::int64_t>(before_ + size + (tensor.guarded ? kGuard : 0))) {
     if (before_ > 0) CUDA_CHECK(cudaMemset(buffer_.data(), guard, buffer_.bytes()));
+#ifdef NANOLM_EMULATED
+    emulator::name_array(data(), tensor.name, tensor.element_bytes);
+#endif
   }
 
+  const char* name_;
   std::size_t size_, before_;
   unsigned char guard_;
   DeviceBuffer<unsigned char> buffer_;

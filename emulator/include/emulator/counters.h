@@ -1,7 +1,9 @@
 // What tests and tools ask of the emulator, beyond CUDA's own functions.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace nanolm::emulator {
 
@@ -20,6 +22,9 @@ void set_order(Order order);
 // Whether races and reads of unwritten memory are looked for, as the environment variable NANOLM_EMULATOR_CHECKED asks.
 // Memory that was allocated before is not checked.
 void set_checked(bool checked);
+
+// What messages call the array at a pointer that cudaMalloc gave, or behind it in the same allocation.
+void name_array(const void* pointer, const std::string& name, std::size_t element_bytes);
 
 // The most blocks that a grid's second and third dimension may have: 65535, as on every device. A smaller one shows
 // what that limit would stop, without so many blocks.

@@ -70,19 +70,30 @@ Configured<P...> configure(const char* name, void (*kernel)(P...), dim3 grid, di
       {name, reinterpret_cast<void (*)()>(kernel), {file, line}, grid, block, dynamic_bytes, stream});
 }
 
+// An array's elements, as messages write them: tile[3][5] where `inner` is {columns, 0}.
+struct Elements {
+  std::size_t bytes = 1, inner[2] = {0, 0};  // sizes of the second and third dimension, 0 where there is none
+};
+template <class T>
+constexpr Elements elements_of() {
+  return {sizeof(std::remove_all_extents_t<T>), {std::extent_v<T, 1>, std::extent_v<T, 2>}};
+}
+
 // Where a shared variable of the running block lies; the same for each of its threads.
-void* shared_address(const char* name, std::size_t bytes, std::size_t alignment, Place place);
-void* dynamic_shared_address(const char* name, std::size_t alignment, Place place);
+void* shared_address(const char* name, std::size_t bytes, Elements elements, std::size_t alignment, Place place);
+void* dynamic_shared_address(const char* name, Elements elements, std::size_t alignment, Place place);
 
 // `alignment` is that of __align__(n).
 template <class T, std::size_t alignment = 1>
 NANOLM_UNCHECKED T& shared(const char* name, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
-  return *static_cast<T*>(shared_address(name, sizeof(T), std::max(alignof(T), alignment), {file, line}));
+  return *static_cast<T*>(
+      shared_address(name, sizeof(T), elements_of<T>(), std::max(alignof(T), alignment), {file, line}));
 }
 template <class T, std::size_t alignment = 1>
 NANOLM_UNCHECKED T (&dynamic_shared(const char* name, const char* file = __builtin_FILE(),
                                     int line = __builtin_LINE()))[] {
-  return *static_cast<T(*)[]>(dynamic_shared_address(name, std::max(alignof(T), alignment), {file, line}));
+  return *static_cast<T(*)[]>(
+      dynamic_shared_address(name, elements_of<T[1]>(), std::max(alignof(T), alignment), {file, line}));
 }
 
 }  // namespace nanolm::emulator
