@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "faults.h"
+#include "profiler.h"
 #include "text.h"
 
 namespace nanolm::emulator {
@@ -170,6 +171,7 @@ void BlockRunner::run_block(std::uint64_t serial, Order order, std::uint64_t see
     if (!moved && live == live_ && at_barrier == at_barrier_) report_deadlock();
     if (random_order_) choose_order(Order::kRandom);
   }
+  if (profiler::is_on()) profiler::block_met(false);
   report_unwritten();
 }
 
@@ -244,6 +246,7 @@ void BlockRunner::release_barrier() {
   }
   barrier_count_ = 0;
   ++epoch_;
+  if (profiler::is_on()) profiler::block_met(true);
   report_unwritten();
 }
 

@@ -13,6 +13,7 @@
 
 #include "block.h"
 #include "memory.h"
+#include "profiler.h"
 #include "runtime.h"
 
 extern char __executable_start, _end;
@@ -143,6 +144,8 @@ inline void access(const void* pointer, std::size_t bytes, Access kind, bool ali
     Counters& counted = thread->block->counted;
     if (kind != Access::kRead) counted.store_bytes += static_cast<std::int64_t>(bytes);
     if (kind != Access::kWrite) counted.load_bytes += static_cast<std::int64_t>(bytes);
+    if (profiler::is_on()) [[unlikely]]
+      profiler::access(*thread, address, bytes, kind, origin, nullptr);
     const Allocation* const a = memory->find(address);
     if (a->cells) [[unlikely]]
       touch(*thread, a->array, a->cells, a->begin, address, bytes, kind, origin);
@@ -153,6 +156,8 @@ inline void access(const void* pointer, std::size_t bytes, Access kind, bool ali
     const SharedVariable* const v = thread->block->shared_variable(address, bytes);
     if (!v) report(address, bytes, write, Wrong::kPlace, origin);
     if (aligned && address % bytes) report(address, bytes, write, Wrong::kAlignment, origin);
+    if (profiler::is_on()) [[unlikely]]
+      profiler::access(*thread, address, bytes, kind, origin, v);
     if (Cell* const cells = thread->block->shared_cells()) [[unlikely]]
       touch(*thread, v->array, cells, thread->block->arena(), address, bytes, kind, origin);
     return;

@@ -10,6 +10,7 @@
 #include "block.h"
 #include "environment.h"
 #include "faults.h"
+#include "profiler.h"
 #include "runtime.h"
 
 namespace nanolm::emulator {
@@ -115,6 +116,7 @@ void run(const Launch& launch, void (*thread)(const Launch&)) {
   const std::uint64_t first_serial = blocks_so_far.fetch_add(blocks);
 
   const DeviceMemory::Opened opened;
+  if (profiler::is_on()) profiler::begin_launch(launch);
   std::atomic<std::uint64_t> next{0};
   std::atomic<bool> failed{false};
   std::exception_ptr error;
@@ -137,9 +139,11 @@ void run(const Launch& launch, void (*thread)(const Launch&)) {
   // A system thread costs as much as some hundred fibers.
   const std::uint64_t worth = blocks * launch.block.x * launch.block.y * launch.block.z / 1024;
   std::vector<std::thread> helpers;
-  for (std::uint64_t t = 1; t < std::min({is_checked() ? 1 : most, blocks, worth}); ++t) helpers.emplace_back(work);
+  for (std::uint64_t t = 1; t < std::min({is_checked() || profiler::is_on() ? 1 : most, blocks, worth}); ++t)
+    helpers.emplace_back(work);
   work();
   for (std::thread& helper : helpers) helper.join();
+  if (profiler::is_on()) profiler::end_launch();
   if (error) {
     runtime.break_down();
     std::rethrow_exception(error);

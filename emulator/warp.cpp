@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "block.h"
+#include "profiler.h"
 #include "text.h"
 
 namespace nanolm::emulator {
@@ -60,6 +61,9 @@ std::uint64_t BlockRunner::meet(const char* name, unsigned mask, std::uint64_t v
 void BlockRunner::complete(Meeting& meeting, int warp) {
   // Of all warp functions only this one orders memory.
   if (same(meeting.name, "__syncwarp")) ++warp_epochs_[static_cast<std::size_t>(warp)];
+  if (profiler::is_on() &&
+      (meeting.arrived & alive_[static_cast<std::size_t>(warp)]) == alive_[static_cast<std::size_t>(warp)])
+    profiler::warp_met(warp);
   for (int lane = 0; lane < kWarp; ++lane) {
     if (!(meeting.arrived >> lane & 1)) continue;
     Thread& thread = threads_[static_cast<std::size_t>(warp * kWarp + lane)];
