@@ -9,7 +9,7 @@ sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 sys.dont_write_bytecode = True
 
 from workbook_lib import bench, check, clean, console, grade, hint, language, mistakes, next_exercise  # noqa: E402
-from workbook_lib import progress, release, reset, solution, start, suite, watch, week  # noqa: E402
+from workbook_lib import profile, progress, release, reset, solution, start, suite, watch, week  # noqa: E402
 from workbook_lib.console import Problem  # noqa: E402
 
 HELP = """\
@@ -20,6 +20,7 @@ usage: scripts/workbook VERB [...]
   check [LESSON...]              grade your answers: all lessons, or some (3, 03, softmax, cuda/03); --impl TREE: another tree;
                                  --checked: look for races in CUDA rungs, too
   watch [LESSON]                 grade the lesson you edit on every save, until Ctrl-C
+  profile RUNG [--shape S=512]   what a CUDA rung's accesses cost: bytes, sectors, bank conflicts, beside the formulas
   hint [LESSON [FUNCTION]]       a hint on an exercise, one more each time, three in all
   progress                       the week, how far you are and what the last checks found
   solution LESSON                the reference's answer beside yours, once yours passes (or --give-up)
@@ -43,6 +44,7 @@ HELP_IN_RUSSIAN = """\
   check [LESSON...]              проверить решения: все уроки или некоторые (3, 03, softmax, cuda/03); --impl TREE: другая папка;
                                  --checked: искать в CUDA-ядрах и гонки
   watch [LESSON]                 проверять урок при каждом сохранении, пока не нажать Ctrl-C
+  profile RUNG [--shape S=512]   сколько стоят обращения CUDA-ядер к памяти: байты, секторы, конфликты, рядом с формулами
   hint [LESSON [FUNCTION]]       подсказка к упражнению, каждый раз на одну больше, всего три
   progress                       неделя, сколько сделано и что нашла последняя проверка
   solution LESSON                ответ из reference рядом с вашим, когда ваш верен (или --give-up)
@@ -108,6 +110,13 @@ def parsers():
     on_my_tree(one, "*", check.JSON)
     one.add_argument("--jobs", type=positive, metavar="N", help="tests at once")
     one.add_argument("--checked", action="store_true", help="look for races and unwritten memory in CUDA rungs, too")
+    counted = verb("profile", profile.run, "Runs a CUDA rung once in the emulator and counts what its accesses cost.")
+    counted.add_argument("rung", metavar="RUNG", help="cuda/03, say")
+    counted.add_argument("--shape", metavar="S=512,H=64,causal", help="B, N query heads, K kv heads, S (or Sq and Sk), H, "
+                         "causal; of rung 01: n elements, k operations")
+    counted.add_argument("--impl", metavar="TREE", help=mine)
+    counted.add_argument("--json", action="store_true", help="for programs; see below")
+    counted.epilog, counted.formatter_class = profile.JSON, argparse.RawDescriptionHelpFormatter
     measure = verb("bench", bench.run, "Measures naive against tiled attention. Other arguments are passed on to "
                                        "scripts/attention_bench.py; its own --help lists them.")
     measure.add_argument("--quick", action="store_true", help="fewer sizes and samples, under a minute")
