@@ -80,6 +80,7 @@ void BlockRunner::begin_launch(const Launch& launch, void (*thread)(const Launch
   counted = {};
   variables_.clear();
   first_serial_ = first_serial;
+  known_races_.clear();
   if (is_checked() && !shared_cells_) shared_cells_ = allocate_cells(kArena);
   if (!is_checked()) free_cells(std::exchange(shared_cells_, nullptr), kArena);
   std::fill(owner_.begin(), owner_.end(), 0);
@@ -141,7 +142,8 @@ void BlockRunner::fail(std::exception_ptr error) {
 void BlockRunner::run_block(std::uint64_t serial, Order order, std::uint64_t seed) {
   block_ = index_of_block(serial);
   serial_ = serial;
-  unwritten_.reset();
+  unwritten_.clear();
+  first_finding_.clear();
   ++epoch_;
   const dim3& size = launch_->block;
   live_ = static_cast<int>(size.x * size.y * size.z);
@@ -173,6 +175,7 @@ void BlockRunner::run_block(std::uint64_t serial, Order order, std::uint64_t see
   }
   if (profiler::is_on()) profiler::block_met(false);
   report_unwritten();
+  if (!first_finding_.empty()) throw Fault(first_finding_);
 }
 
 void BlockRunner::choose_order(Order order) {
@@ -250,13 +253,39 @@ void BlockRunner::release_barrier() {
   report_unwritten();
 }
 
+void BlockRunner::note_unwritten(const Unwritten& read) {
+  for (const Unwritten& known : unwritten_)
+    if (known.origin.return_address == read.origin.return_address && known.origin.call == read.origin.call) return;
+  const bool was_unchecked = std::exchange(current_thread->unchecked, true);
+  unwritten_.push_back(read);
+  current_thread->unchecked = was_unchecked;
+}
+
 void BlockRunner::report_unwritten() {
-  if (!unwritten_) return;
-  const Unwritten read = *std::exchange(unwritten_, std::nullopt);
-  Thread& thread = threads_[static_cast<std::size_t>(read.thread)];
-  throw Fault(place_text(read.origin, &thread) + "thread " + text(thread.index) + " of block " + text(block_) +
-              " reads " + text(*read.array) + ", " + element_text(*read.array, read.address, read.bytes) +
-              ", which nobody wrote");
+  for (const Unwritten& read : unwritten_) {
+    Thread& thread = threads_[static_cast<std::size_t>(read.thread)];
+    const std::string place = place_text(read.origin, &thread);
+    Finding finding{"unwritten",
+                    "",
+                    launch_->name,
+                    read.array->name ? read.array->name : "",
+                    element_text(*read.array, read.address, read.bytes),
+                    {place.substr(0, place.size() - 2)},
+                    {text(thread.index) + " of block " + text(block_)}};
+    finding.says = place + "thread " + finding.threads[0] + " reads " + text(*read.array) + ", " + finding.element +
+                   ", which nobody wrote";
+    found(finding);
+  }
+  unwritten_.clear();
+}
+
+void BlockRunner::found(const Finding& finding) {
+  write_down(finding);
+  if (!all_findings_wanted()) {
+    if (current_thread) fail([&] { return finding.says; });
+    throw Fault(finding.says);
+  }
+  if (first_finding_.empty()) first_finding_ = finding.says;
 }
 
 // Says who waits where; called when nobody can go on.

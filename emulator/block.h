@@ -1,15 +1,17 @@
 // One block at a time: its threads as fibers, its shared memory, its barriers and the meetings of its warps' lanes.
 #pragma once
 
+#include <array>
 #include <exception>
-#include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "emulator/counters.h"
 #include "emulator/device_functions.h"
 #include "emulator/launch.h"
+#include "findings.h"
 #include "memory.h"
 
 namespace nanolm::emulator {
@@ -88,8 +90,12 @@ class BlockRunner {
   }
   const SharedVariable* nearest_shared(std::uintptr_t address) const;
 
-  void note_unwritten(const Unwritten& read) {
-    if (!unwritten_) unwritten_ = read;
+  void note_unwritten(const Unwritten& read);
+  // Ends the launch, at once or after this block.
+  void found(const Finding& finding);
+  // Whether this launch met a race at these two places before; from now on it has.
+  bool already_found(const Origin& a, const Origin& b) {
+    return !known_races_.insert({a.return_address, a.call, b.return_address, b.call}).second;
   }
 
   std::uintptr_t arena() const { return arena_; }
@@ -155,7 +161,9 @@ class BlockRunner {
   Cell* shared_cells_ = nullptr;
   std::uint64_t serial_ = 0, first_serial_ = 0;
   std::uint32_t epoch_ = 0;
-  std::optional<Unwritten> unwritten_;  // the first since the last barrier
+  std::vector<Unwritten> unwritten_;  // since the last barrier, one for each place
+  std::set<std::array<const void*, 4>> known_races_;
+  std::string first_finding_;
   std::vector<std::uint32_t> warp_epochs_ = std::vector<std::uint32_t>(32);
   void* scheduler_ = nullptr;
   std::exception_ptr error_;

@@ -80,7 +80,8 @@ namespace {
 // "3 bytes behind the end of an allocation of 400 bytes"
 std::string distance(std::uintptr_t address, std::uintptr_t begin, std::uintptr_t end, const std::string& what) {
   const std::string where = address < begin  ? std::to_string(begin - address) + " bytes in front of "
-                            : address >= end ? std::to_string(address - end) + " bytes behind the end of "
+                            : address > end  ? std::to_string(address - end) + " bytes behind the end of "
+                            : address == end ? "right behind the end of "
                                              : "across the end of ";
   return where + what + " of " + std::to_string(end - begin) + " bytes";
 }

@@ -10,6 +10,7 @@
 #include "block.h"
 #include "environment.h"
 #include "faults.h"
+#include "findings.h"
 #include "profiler.h"
 #include "runtime.h"
 
@@ -129,6 +130,9 @@ void run(const Launch& launch, void (*thread)(const Launch&)) {
         const std::uint64_t b = sequence[i];
         runner->run_block(first_serial + b, mixed(order, number + b), seed + number + b);
       }
+    } catch (const Fault& fault) {
+      write_down({"fault", fault.what(), launch.name, "", "", {}, {}});
+      if (!failed.exchange(true)) error = std::current_exception();
     } catch (...) {
       if (!failed.exchange(true)) error = std::current_exception();
     }

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <bit>
 #include <new>
+#include <utility>
 
 #include "block.h"
 #include "emulator/counters.h"
 #include "environment.h"
 #include "faults.h"
+#include "findings.h"
 
 namespace nanolm::emulator {
 namespace {
@@ -26,25 +28,36 @@ bool races(const Touch& before, const Touch& now, bool is_shared, std::uint64_t 
   return before.thread / 32 != now.thread / 32 || before.warp_epoch == now.warp_epoch;
 }
 
-[[noreturn]] void report_race(Thread& thread, const Touch& before, bool before_wrote, const Touch& now, Access access,
-                              const Array& array, std::uintptr_t address) {
-  thread.unchecked = true;
+void report_race(Thread& thread, const Touch& before, bool before_wrote, const Touch& now, Access access,
+                 const Array& array, std::uintptr_t address) {
+  if (thread.block->already_found(now.origin, before.origin)) return;
+  const bool was_unchecked = std::exchange(thread.unchecked, true);
   const BlockRunner& block = *thread.block;
   const bool blocks = before.block != now.block;
   const auto who = [&](const Touch& touch) {
-    return "thread " + text(block.index_of_thread(touch.thread)) +
+    return text(block.index_of_thread(touch.thread)) +
            (blocks ? " of block " + text(block.index_of_block(touch.block)) : "");
   };
+  const auto where = [&](const Touch& touch) {
+    const std::string place = place_text(touch.origin, &thread);
+    return place.substr(0, place.size() - 2);  // without ": "
+  };
   const int first_byte = std::countr_zero(static_cast<unsigned>(before.bytes & now.bytes));
-  std::string says = place_text(now.origin, &thread) + "race on " + text(array) + ", " +
-                     element_text(array, address + static_cast<unsigned>(first_byte), 1) + ": " + who(now) +
-                     (access == Access::kRead ? " reads" : " writes") + " here what " + who(before) +
-                     (before_wrote ? " writes at " : " reads at ");
-  const std::string other = place_text(before.origin, &thread);
-  says += other.substr(0, other.size() - 2);
-  says += blocks ? ". Nothing orders two blocks of one launch: use an atomic, a place for each block, or two kernels."
-                 : ", with no barrier between. Put __syncthreads() between the two.";
-  thread.block->fail([&] { return says; });
+  Finding race{"race",
+               "",
+               block.launch().name,
+               array.name ? array.name : "",
+               element_text(array, address + static_cast<unsigned>(first_byte), 1),
+               {where(now), where(before)},
+               {who(now), who(before)}};
+  race.says = race.places[0] + ": race on " + text(array) + ", " + race.element + ": thread " + race.threads[0] +
+              (access == Access::kRead ? " reads" : " writes") + " here what thread " + race.threads[1] +
+              (before_wrote ? " writes at " : " reads at ") + race.places[1];
+  race.says += blocks
+                   ? ". Nothing orders two blocks of one launch: use an atomic, a place for each block, or two kernels."
+                   : ", with no barrier between. Put __syncthreads() between the two.";
+  thread.block->found(race);
+  thread.unchecked = was_unchecked;
 }
 
 }  // namespace

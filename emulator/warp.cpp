@@ -1,4 +1,5 @@
 // Where the lanes of a warp meet: shuffles, votes, __syncwarp().
+#include <bit>
 #include <cstdio>
 
 #include "block.h"
@@ -37,8 +38,8 @@ std::uint64_t BlockRunner::meet(const char* name, unsigned mask, std::uint64_t v
     if (!same(m.name, name) || !same(m.place, place))
       fail([&] {
         return who() + "lane " + std::to_string(lane) + " is here while " + lanes_text(m.arrived) +
-               " of the same mask wait in " + m.name + " at line " + std::to_string(m.place.line) +
-               ". All lanes of a mask must reach the same call.";
+               " of the same mask wait" + (std::popcount(m.arrived) == 1 ? "s" : "") + " in " + m.name + " at line " +
+               std::to_string(m.place.line) + ". All lanes of a mask must reach the same call.";
       });
     meeting = &m;
   }

@@ -1,9 +1,11 @@
 """`scripts/workbook check`: builds and tests some lessons or all, and says of each what is wrong first."""
 
+import contextlib
 import json
 import os
 import re
 import shlex
+import tempfile
 import time
 
 from . import build_folder, console, diagnosis, gaps, last_checks, setup_machine, verdicts
@@ -16,7 +18,8 @@ JSON = """\
 --json prints one object and nothing else: "tree", "passed", and "lessons", a list of objects with "lesson", "title",
 "passed", "says" (one line), "errors" (of a lesson that does not compile) and "tests", each with "name", "result"
 (passed, not implemented, failed, crashed, timed out, ended early, not run), "lines" (what is wrong) and "place"
-(file:line of the gap, or null).
+(file:line of the gap, or null). With --checked also "findings", all that was found in CUDA rungs and not only what ended a
+test: "kind" (race, unwritten, fault), "kernel", "array", "element", "places" and "threads" (the later access first), "says".
 """
 
 
@@ -26,10 +29,13 @@ def run(options):
     chosen = list(dict.fromkeys(map(find_lesson, options.lesson))) or units()
     machine = setup_machine.prepare()
     folder = build_folder.folder_for(tree)
-    by_lesson = check_lessons(machine, folder, tree, chosen, options.jobs, options.checked)
     if options.json:
-        _print_json(chosen, by_lesson, tree)
-    elif options.lesson:
+        with _findings(options.checked) as findings:
+            by_lesson = check_lessons(machine, folder, tree, chosen, options.jobs, options.checked)
+            _print_json(chosen, by_lesson, tree, findings())
+        return 0 if all(_passed(found) for found in by_lesson.values()) else 1
+    by_lesson = check_lessons(machine, folder, tree, chosen, options.jobs, options.checked)
+    if options.lesson:
         for entry in chosen:
             print_lesson(entry, by_lesson[entry.stem], tree, folder)
     else:
@@ -213,7 +219,35 @@ def _as_object(test):
     return {"name": test.name, "result": test.kind, "lines": test.lines, "place": test.place}
 
 
-def _print_json(chosen, by_lesson, tree):
+@contextlib.contextmanager
+def _findings(checked):
+    """A function that tells what the emulator found while the block ran; None where it was not asked to look."""
+    if not checked:
+        yield lambda: None
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.environ["NANOLM_EMULATOR_FINDINGS"] = os.path.join(folder, "findings")
+        try:
+            yield lambda: _distinct(path)
+        finally:
+            del os.environ["NANOLM_EMULATOR_FINDINGS"]
+
+
+def _distinct(path):
+    """Every test is a program of its own and finds the same again."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = [json.loads(line) for line in file]
+    except FileNotFoundError:
+        return []
+    by_place = {}
+    for finding in found:
+        where = sorted(finding["places"]) or [re.sub(r"\d+", "", finding["says"])]  # without threads and addresses
+        by_place.setdefault((finding["kind"], *where), finding)
+    return list(by_place.values())
+
+
+def _print_json(chosen, by_lesson, tree, findings):
     found = []
     for entry in chosen:
         build, tests = by_lesson[entry.stem]
@@ -221,4 +255,7 @@ def _print_json(chosen, by_lesson, tree):
         found.append({"lesson": entry.stem, "title": entry.title, "passed": _passed((build, tests)),
                       "says": _summary((build, tests)), "errors": errors,
                       "tests": [_as_object(test) for test in tests]})
-    print(json.dumps({"tree": tree, "passed": all(one["passed"] for one in found), "lessons": found}, indent=1))
+    result = {"tree": tree, "passed": all(one["passed"] for one in found), "lessons": found}
+    if findings is not None:
+        result["findings"] = findings
+    print(json.dumps(result, indent=1))

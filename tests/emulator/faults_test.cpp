@@ -55,7 +55,7 @@ TEST(Fault, VectorAccessMustBeAligned) {
 }
 
 TEST(Fault, AtomicsAreAccesses) {
-  EXPECT_SAYS(fault(Act::kAtomicBehindTheEnd, "kAtomic"), "0 bytes behind the end of an allocation");
+  EXPECT_SAYS(fault(Act::kAtomicBehindTheEnd, "kAtomic"), "writes 4 bytes right behind the end of an allocation");
 }
 
 TEST(Fault, ThreadsThatWaitForEachOtherForEver) {

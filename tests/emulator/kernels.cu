@@ -68,6 +68,10 @@ __global__ void race_kernel(Race what, float* memory) {
     if (what == Race::kShuffleBetween) got = __shfl_xor_sync(0xffffffffu, got, 1);
     got = tile[i ^ 1];  // in one warp
   }
+  if (what == Race::kTwoRaces) {
+    tile[i % 32] = 1;
+    square[0][i % 8] = 1;
+  }
   if (what == Race::kTwoBlocks) memory[i] = 1;
   if (what == Race::kBlocksApart) memory[64 * blockIdx.x + i] = 1;
   if (what == Race::kAtomics) atomicAdd(memory, 1.0f);

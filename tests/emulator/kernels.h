@@ -43,6 +43,7 @@ enum class Race {
   kReadThenWrite,
   kTwoWriters,
   kOneElement,  // square[3][5]
+  kTwoRaces,
   kShuffleBetween,
   kInOneWarp,
   kTwoBlocks,

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include "support.h"
 
 namespace nanolm::emulated {
@@ -62,6 +64,23 @@ TEST(Race, NoneWhereABarrierOrAtomicsOrderOrBytesDiffer) {
     emulator::set_order(order);
     for (const Race what : {Race::kBarrierBetween, Race::kAtomics, Race::kNeighbours}) EXPECT_EQ(found_race(what), "");
   }
+}
+
+TEST(Findings, AllThatABlockDoesWrongIsWrittenDown) {
+  char file[] = "/tmp/findings-XXXXXX";
+  close(mkstemp(file));
+  setenv("NANOLM_EMULATOR_FINDINGS", file, 1);
+  EXPECT_SAYS(found_race(Race::kTwoRaces), "race on the shared array ");
+  unsetenv("NANOLM_EMULATOR_FINDINGS");
+  std::ifstream written(file);
+  std::string all, line;
+  int lines = 0;
+  for (; std::getline(written, line); ++lines) all += line + "\n";
+  unlink(file);
+  EXPECT_EQ(lines, 2) << all;
+  for (const char* part : {"{\"kind\": \"race\", \"kernel\": \"race_kernel\", \"array\": \"tile\"",
+                           "\"array\": \"square\"", "\"places\": [\"emulator/kernels.cu:"})
+    EXPECT_SAYS(all, part);
 }
 
 TEST(Unwritten, MemoryThatIsReadIsNamed) {
