@@ -50,6 +50,13 @@ class Notes(unittest.TestCase):
         block = re.search(r"<!-- ladder -->\n(.*?)<!-- /ladder -->", (self.root / "notes/cuda/ladder.md").read_text(), re.S)
         self.assertEqual(block[1], printed, "scripts/ladder_tables.py RECORD --write puts them there")
 
+    def test_tables_of_the_counters_are_of_their_record(self):
+        printed = workbook.run(sys.executable, self.root / "scripts/ladder_counters.py", "table",
+                               self.root / "notes/data/ladder_counters_h200.json").text
+        note = (self.root / "notes/cuda/counters.md").read_text(encoding="utf-8")
+        block = re.search(r"<!-- counters -->\n(.*?)<!-- /counters -->", note, re.S)
+        self.assertEqual(block[1], printed, "scripts/ladder_counters.py table RECORD --write puts them there")
+
     def test_links_lead_to_files(self):
         pages = [*self.root.glob("*.md"), *(self.root / "notes").rglob("*.md")]
         self.assertTrue(pages, "no page was found")
