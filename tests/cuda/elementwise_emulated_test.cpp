@@ -3,6 +3,7 @@
 
 #include "emulator/counters.h"
 #include "support/cuda_elementwise.h"
+#include "support/cuda_profile.h"
 
 namespace nanolm::cuda {
 namespace {
@@ -69,6 +70,14 @@ TEST(Traffic, WorkedExampleOfTheNote) {
     EXPECT_TRUE(same_bits(call.result(), std::vector<float>(1000, 2)));
     EXPECT_EQ(counted.load_bytes, rung.is_fused ? 4000 : 12000);
     EXPECT_EQ(counted.store_bytes, rung.is_fused ? 4000 : 12000);
+  }
+}
+
+TEST(Sectors, AWarpLoadsNeighbours) {
+  for (const ElementwiseRung& rung : elementwise_rungs()) {
+    SCOPED_TRACE(rung.name);
+    ElementwiseCall call(rung, coefficients(2), normal(8192));
+    expect_neighbours(profiled([&] { call.launch(); }), 1.1);
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "emulator/counters.h"
 #include "support/cuda_forward.h"
+#include "support/cuda_profile.h"
 
 namespace nanolm::cuda {
 namespace {
@@ -110,6 +111,21 @@ TEST(Traffic, AFewQueriesReadKAndVOnce) {
     EXPECT_GE(loads, (16 + 2 * 128) * 20);
     EXPECT_TRUE(f.has_score_matrix() || loads <= (128 + 2 * 128) * 20) << loads << ", and 16 queries are one tile";
   }
+}
+
+// What the kernels of one forward pass ask of memory, where nothing is ragged.
+std::vector<emulator::KernelProfile> profile_of(const Forward& f) {
+  const AttentionShape s = square(128, 128, 64);
+  ForwardCall call(f, s, f.rounded(attention_data(s, Scores::kNormal)));
+  return profiled([&] { call.launch(); });
+}
+
+TEST(Sectors, AWarpLoadsNeighbours) {
+  for (const Forward& f : forwards()) expect_neighbours(profile_of(f), 1.5);
+}
+
+TEST(Banks, SharedMemoryIsReadWithFewConflicts) {
+  for (const Forward& f : forwards()) expect_few_conflicts(profile_of(f), 1.5);
 }
 
 TEST(Workspace, GrowsWithTheScoresOrNotAtAll) {

@@ -44,6 +44,20 @@ class Notes(unittest.TestCase):
                     self.assertTrue(f"TEST({suite}, {name})" in tests, f"no TEST({suite}, {name}) recomputes it")
                 self.assertTrue(re.search(rf"^scripts/workbook check {stem[:7]}$", text, re.M), "no command")
 
+    def test_tests_that_notes_and_hints_name_exist(self):
+        stems = workbook.lessons() + list(workbook.ladder())
+        named = 0
+        for stem in stems:
+            files = (self.root / "tests").glob(f"{stem}_test.cpp") if "/" not in stem else (
+                self.root / "tests/cuda").glob(f"{workbook.ladder()[stem]}_*test.cpp")
+            tests = set(re.findall(r"TEST\((\w+), (\w+)\)", "".join(p.read_text(encoding="utf-8") for p in files)))
+            for page in (self.root / "notes" / f"{stem}.md", self.root / "notes/hints" / f"{stem}.md"):
+                for suite, name in re.findall(r"`([A-Z]\w*)\.([A-Z]\w*)`", page.read_text(encoding="utf-8")):
+                    named += 1
+                    with self.subTest(page=str(page.relative_to(self.root)), test=f"{suite}.{name}"):
+                        self.assertIn((suite, name), tests)
+        self.assertGreater(named, len(stems))
+
     def test_tables_of_the_ladder_are_of_its_record(self):
         printed = workbook.run(sys.executable, self.root / "scripts/ladder_tables.py",
                                self.root / "notes/data/ladder_h200.json").text
