@@ -39,11 +39,12 @@ def read(junit, how, tree_parent):
         name, output = case.get("name"), case.findtext("system-out") or ""
         output = output.replace(ROOT + "/", "").replace(tree_parent + "/", "")
         status, ending = case.get("status"), how.get(name, "")
-        verdicts.append(_verdict(name, status, ending, output))
+        verdicts.append(verdict(name, status, ending, output))
     return verdicts
 
 
-def _verdict(name, status, ending, output):
+def verdict(name, status, ending, output):
+    """`status` is JUnit's, `ending` what ended_how noted: CTest's words for a crash or a time-out."""
     if status == "run":
         return Verdict(name, "passed", [], None, output)
     if status == "notrun" or status == "disabled":

@@ -1,0 +1,126 @@
+"""Builds rungs with a mistake in them as the emulator runs them, and runs the tests as `check` does: a process for each."""
+
+import contextlib
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+
+from . import build_folder, check, mistakes_run, processes, setup_machine, verdicts
+from .console import Problem, end_progress, progress
+from .week import ROOT
+
+SECONDS = 15  # for a test; the answers take 1 at most
+CHECKED_SECONDS = 60
+# CTest's words for the signals that a crash ends with.
+ENDINGS = {signal.SIGSEGV: "Exception: SegFault", signal.SIGABRT: "Subprocess aborted", signal.SIGFPE: "Exception: Numerical",
+           signal.SIGILL: "Exception: Illegal"}
+
+
+def reference_text(stem):
+    with open(os.path.join(mistakes_run.REFERENCE, stem + ".cu"), encoding="utf-8") as file:
+        return file.read()
+
+
+def build(machine, folder, stems, scratch):
+    """{stem: Builder}, once the tests are built with the answers."""
+    cuda = [] if setup_machine.has_gpu() else ["-DNANOLM_CUDA=OFF"]
+    build_folder.configure(machine, folder, mistakes_run.REFERENCE, cuda + ["-DNANOLM_EMULATOR=ON"])
+    targets = [_target(stem) + "_test" for stem in stems] + ["emulator_rewrite"]
+    lines = []
+    code = processes.stream([machine["cmake"], "--build", folder, "--parallel", str(build_folder.cores()), "--target"] + targets,
+                            lambda line: (lines.append(line), progress(line)))
+    end_progress()
+    if code != 0:
+        raise Problem("the rungs' tests do not build:\n%s" % "\n".join(lines[-20:]), status=1)
+    return {stem: Builder(machine, folder, stem, scratch) for stem in stems}
+
+
+def _target(stem):
+    return stem.replace("/", "_") + "_emulated"
+
+
+class Builder:
+    """Compiles versions of a rung and links them with its tests, by the commands of the build folder."""
+
+    def __init__(self, machine, folder, stem, scratch):
+        self.folder, self.stem, self.scratch = folder, stem, os.path.join(scratch, os.path.basename(stem))
+        os.makedirs(self.scratch, exist_ok=True)
+        self.answers = os.path.join(folder, "bin", _target(stem) + "_test")
+        self.tests = mistakes_run.names(self.answers)
+        with open(os.path.join(folder, "compile_commands.json"), encoding="utf-8") as file:
+            found = [entry for entry in json.load(file) if entry["file"].endswith("/generated/%s.cpp" % _target(stem))]
+        self.compile, self.cwd = shlex.split(found[0]["command"]), found[0]["directory"]
+        self.link = self._link_command(machine)
+
+    def _link_command(self, machine):
+        target = _target(self.stem) + "_test"
+        if os.path.exists(os.path.join(self.folder, "build.ninja")):
+            code, output = processes.capture([machine["ninja"], "-C", self.folder, "-t", "commands", target])
+            text = output.splitlines()[-1] if code == 0 else ""
+        else:
+            with open(os.path.join(self.folder, "CMakeFiles", target + ".dir", "link.txt"), encoding="utf-8") as file:
+                text = file.read()
+        words = [word for word in shlex.split(text) if word not in (":", "&&")]
+        if "-o" not in words or not any(self._is_object(word) for word in words):
+            raise Problem("the build folder does not say how %s is linked" % target, status=1)
+        return words
+
+    def _is_object(self, word):
+        return os.path.basename(word) == _target(self.stem) + ".cpp.o"
+
+    def program(self, name, text):
+        """The test program with this text in the rung's place."""
+        base = os.path.join(self.scratch, name)
+        source, code, compiled = base + ".cu", base + ".cpp", base + ".o"
+        with open(source, "w", encoding="utf-8") as file:
+            file.write(text)
+        rewrite = [os.path.join(self.folder, "bin", "emulator_rewrite"), source, code, "reference/%s.cu" % self.stem]
+        compile_ = list(self.compile)
+        compile_[compile_.index("-o") + 1], compile_[compile_.index("-c") + 1] = compiled, code
+        link = [compiled if self._is_object(word) else word for word in self.link]
+        link[link.index("-o") + 1] = base
+        for words in (rewrite, compile_ + ["-w"], link):
+            done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  encoding="utf-8", errors="replace", env=processes.environment(), cwd=self.cwd)
+            if done.returncode != 0:
+                raise Problem("%s does not compile:\n%s" % (name, done.stdout[:2000]), status=1)
+        os.remove(compiled)
+        return base
+
+
+def observe(program, tests, is_checked):
+    """The verdict that `check` tells first of a program's tests, or None. What names a line of the kernel comes first, so
+    nothing is run after it; nor after an endless loop, which may be in every test."""
+    first = None
+    for name in tests:
+        verdict = _verdict(program, name, is_checked)
+        if verdict.kind != "passed" and (check.names_a_line(verdict) or verdict.kind == "timed out"):
+            return verdict if check.names_a_line(verdict) or not first else first
+        if verdict.kind != "passed" and not first:
+            first = verdict
+    return first
+
+
+def _verdict(program, test, is_checked):
+    env = processes.environment()
+    env.pop("NANOLM_SEED", None)
+    env.update(NANOLM_EMULATOR_CHECKED="1" if is_checked else "0", NANOLM_EMULATOR_THREADS="1")
+    child = subprocess.Popen([program, "--gtest_color=no", "--gtest_filter=" + test], stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env, start_new_session=True)
+    try:
+        output, ending = child.communicate(timeout=CHECKED_SECONDS if is_checked else SECONDS)[0], None
+    except subprocess.TimeoutExpired:
+        output, ending = b"", "Timeout"
+    finally:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+        child.stdout.close()
+    text = output.decode("utf-8", "replace").replace(ROOT + "/", "")
+    passed = re.search(r"\[  PASSED  \] [1-9]", text) and ending is None
+    if ending is None and child.returncode < 0:
+        ending = ENDINGS.get(-child.returncode, "Exception: Other")
+    return verdicts.verdict(test, "run" if passed else "fail", ending or "", text)
