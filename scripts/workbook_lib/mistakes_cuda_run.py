@@ -1,9 +1,10 @@
-"""Builds rungs with a mistake in them as the emulator runs them, and runs the tests as `check` does: a process for each."""
+"""Builds rungs with a mistake in them as the emulator runs them, and finds what `check` tells first of their tests."""
 
 import contextlib
 import json
 import os
 import re
+import select
 import shlex
 import signal
 import subprocess
@@ -12,7 +13,7 @@ from . import build_folder, check, mistakes_run, processes, setup_machine, verdi
 from .console import Problem, end_progress, progress
 from .week import ROOT
 
-SECONDS = 15  # for a test; the answers take 1 at most
+SECONDS = 10  # for a test; the answers take 1 at most
 CHECKED_SECONDS = 60
 # CTest's words for the signals that a crash ends with.
 ENDINGS = {signal.SIGSEGV: "Exception: SegFault", signal.SIGABRT: "Subprocess aborted", signal.SIGFPE: "Exception: Numerical",
@@ -92,35 +93,81 @@ class Builder:
 
 
 def observe(program, tests, is_checked):
-    """The verdict that `check` tells first of a program's tests, or None. What names a line of the kernel comes first, so
-    nothing is run after it; nor after an endless loop, which may be in every test."""
-    first = None
-    for name in tests:
-        verdict = _verdict(program, name, is_checked)
-        if verdict.kind != "passed" and (check.names_a_line(verdict) or verdict.kind == "timed out"):
-            return verdict if check.names_a_line(verdict) or not first else first
-        if verdict.kind != "passed" and not first:
-            first = verdict
-    return first
+    """The verdict that `check` tells first of a program's tests, or None."""
+    # One process says which tests fail. What they say counts only alone, as `check` runs them; so does that none fails.
+    for chosen in (_suspects(program, is_checked), tests):
+        first = None
+        for name in chosen:
+            verdict = _verdict(program, name, is_checked)
+            if verdict.kind != "passed" and check.names_a_line(verdict):
+                return verdict
+            if verdict.kind != "passed":
+                first = first or verdict
+            if verdict.kind == "timed out":
+                break  # it may be in every test
+        if first:
+            return first
+    return None
 
 
-def _verdict(program, test, is_checked):
+def _suspects(program, is_checked):
+    """Of a run of all tests in one process: the first that fails, and the first that names a line of the kernel or does
+    not come to its end, which ends the run."""
+    suspects, said, test = [], "", None
+    with _started(program, "*", is_checked) as child:
+        for line in _lines(child, CHECKED_SECONDS if is_checked else SECONDS):
+            started = re.match(r"\[ RUN      \] (\S+)", line)
+            if started:
+                said, test = "", started[1]
+            elif re.match(r"\[       OK \]", line):
+                test = None
+            elif test and re.match(r"\[  FAILED  \]", line):
+                names_a_line = check.names_a_line(verdicts.verdict(test, "fail", "", said))
+                if names_a_line or not suspects:
+                    suspects.append(test)
+                test = None
+                if names_a_line:
+                    break
+            said += line + "\n"
+    return suspects + [test] * (test is not None and test not in suspects)
+
+
+def _lines(child, seconds):
+    """Lines of its output, until it ends, or says nothing new for so long that a test must be endless."""
+    rest = b""
+    while select.select([child.stdout], [], [], seconds)[0]:
+        read = os.read(child.stdout.fileno(), 1 << 16)
+        if not read:
+            break
+        *lines, rest = (rest + read).split(b"\n")
+        yield from (line.decode("utf-8", "replace").replace(ROOT + "/", "") for line in lines)
+
+
+@contextlib.contextmanager
+def _started(program, tests, is_checked):
+    """A test program, which is over, with all that it started, when the block is left."""
     env = processes.environment()
     env.pop("NANOLM_SEED", None)
     env.update(NANOLM_EMULATOR_CHECKED="1" if is_checked else "0", NANOLM_EMULATOR_THREADS="1")
-    child = subprocess.Popen([program, "--gtest_color=no", "--gtest_filter=" + test], stdin=subprocess.DEVNULL,
+    child = subprocess.Popen([program, "--gtest_color=no", "--gtest_filter=" + tests], stdin=subprocess.DEVNULL,
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env, start_new_session=True)
     try:
-        output, ending = child.communicate(timeout=CHECKED_SECONDS if is_checked else SECONDS)[0], None
-    except subprocess.TimeoutExpired:
-        output, ending = b"", "Timeout"
+        yield child
     finally:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, signal.SIGKILL)
-        child.wait()
         child.stdout.close()
+        child.wait()
+
+
+def _verdict(program, test, is_checked):
+    with _started(program, test, is_checked) as child:
+        try:
+            output, ending = child.communicate(timeout=CHECKED_SECONDS if is_checked else SECONDS)[0], ""
+        except subprocess.TimeoutExpired:
+            output, ending = b"", "Timeout"
     text = output.decode("utf-8", "replace").replace(ROOT + "/", "")
-    passed = re.search(r"\[  PASSED  \] [1-9]", text) and ending is None
-    if ending is None and child.returncode < 0:
+    passed = re.search(r"\[  PASSED  \] [1-9]", text) and not ending
+    if not ending and child.returncode < 0:
         ending = ENDINGS.get(-child.returncode, "Exception: Other")
-    return verdicts.verdict(test, "run" if passed else "fail", ending or "", text)
+    return verdicts.verdict(test, "run" if passed else "fail", ending, text)

@@ -87,7 +87,7 @@ TEST(Update, LseOfEqualScoresIsTheirLogarithm) {
     AttentionData data = f.rounded(attention_data(s, Scores::kNormal));
     data.Q.assign(data.Q.size(), 0);
     const std::vector<double> expected(static_cast<std::size_t>(lse_size(s)), std::log(2.0 * kWhole));
-    EXPECT_TRUE(all_close(run(f, s, data).lse, expected, 1e-5)) << f.name();
+    EXPECT_TRUE(all_close(run(f, s, data).lse, expected, 1e-5)) << "lse of 256 equal scores, " << f.name();
   }
 }
 
