@@ -55,6 +55,21 @@ class Builder:
             found = [entry for entry in json.load(file) if entry["file"].endswith("/generated/%s.cpp" % _target(stem))]
         self.compile, self.cwd = shlex.split(found[0]["command"]), found[0]["directory"]
         self.link = self._link_command(machine)
+        self._precompile()
+
+    def _precompile(self):
+        """What the rung includes takes half of a compiler's time; it is compiled once."""
+        header = os.path.join(self.scratch, "included.h")
+        with open(header, "w", encoding="utf-8") as file:
+            file.write("\n".join(re.findall(r"^#include .*$", reference_text(self.stem), re.MULTILINE)) + "\n")
+        words = self.compile[:self.compile.index("-o")] + ["-w"]
+        suffix = ".pch" if "clang" in os.path.basename(os.path.realpath(words[0])) else ".gch"
+        if self._run(words + ["-x", "c++-header", header, "-o", header + suffix]).returncode == 0:
+            self.compile[1:1] = ["-include", header]
+
+    def _run(self, words):
+        return subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              encoding="utf-8", errors="replace", env=processes.environment(), cwd=self.cwd)
 
     def _link_command(self, machine):
         target = _target(self.stem) + "_test"
@@ -84,8 +99,7 @@ class Builder:
         link = [compiled if self._is_object(word) else word for word in self.link]
         link[link.index("-o") + 1] = base
         for words in (rewrite, compile_ + ["-w"], link):
-            done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                  encoding="utf-8", errors="replace", env=processes.environment(), cwd=self.cwd)
+            done = self._run(words)
             if done.returncode != 0:
                 raise Problem("%s does not compile:\n%s" % (name, done.stdout[:2000]), status=1)
         os.remove(compiled)
@@ -95,7 +109,7 @@ class Builder:
 def observe(program, tests, is_checked):
     """The verdict that `check` tells first of a program's tests, or None."""
     # One process says which tests fail. What they say counts only alone, as `check` runs them; so does that none fails.
-    for chosen in (_suspects(program, is_checked), tests):
+    for chosen in (_suspects(program, tests, is_checked), tests):
         first = None
         for name in chosen:
             verdict = _verdict(program, name, is_checked)
@@ -110,11 +124,23 @@ def observe(program, tests, is_checked):
     return None
 
 
-def _suspects(program, is_checked):
-    """Of a run of all tests in one process: the first that fails, and the first that names a line of the kernel or does
-    not come to its end, which ends the run."""
-    suspects, said, test = [], "", None
-    with _started(program, "*", is_checked) as child:
+def _suspects(program, tests, is_checked):
+    """The first test that fails, and the first that names a line of the kernel or comes to no end, in few processes."""
+    suspects = []
+    while tests:
+        test, is_last = _next_failure(program, tests, is_checked)
+        if test and (is_last or not suspects):
+            suspects.append(test)
+        if not test or is_last:
+            break
+        tests = tests[tests.index(test) + 1:]
+    return suspects
+
+
+def _next_failure(program, tests, is_checked):
+    """(test, whether it names a line of the kernel or comes to no end) of one process, or (None, False)."""
+    said, test = "", None
+    with _started(program, ":".join(tests), is_checked) as child:
         for line in _lines(child, CHECKED_SECONDS if is_checked else SECONDS):
             started = re.match(r"\[ RUN      \] (\S+)", line)
             if started:
@@ -122,14 +148,9 @@ def _suspects(program, is_checked):
             elif re.match(r"\[       OK \]", line):
                 test = None
             elif test and re.match(r"\[  FAILED  \]", line):
-                names_a_line = check.names_a_line(verdicts.verdict(test, "fail", "", said))
-                if names_a_line or not suspects:
-                    suspects.append(test)
-                test = None
-                if names_a_line:
-                    break
+                return test, check.names_a_line(verdicts.verdict(test, "fail", "", said))
             said += line + "\n"
-    return suspects + [test] * (test is not None and test not in suspects)
+    return test, test is not None
 
 
 def _lines(child, seconds):
