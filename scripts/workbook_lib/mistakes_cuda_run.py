@@ -25,37 +25,52 @@ def reference_text(stem):
         return file.read()
 
 
-def build(machine, folder, stems, scratch):
+def build(machine, folder, stems, scratch, back_end="emulated", options=None):
     """{stem: Builder}, once the tests are built with the answers."""
-    cuda = [] if setup_machine.has_gpu() else ["-DNANOLM_CUDA=OFF"]
-    build_folder.configure(machine, folder, mistakes_run.REFERENCE, cuda + ["-DNANOLM_EMULATOR=ON"])
-    targets = [_target(stem) + "_test" for stem in stems] + ["emulator_rewrite"]
+    if options is None:
+        options = ([] if setup_machine.has_gpu() else ["-DNANOLM_CUDA=OFF"]) + ["-DNANOLM_EMULATOR=ON"]
+    build_folder.configure(machine, folder, mistakes_run.REFERENCE, options)
+    targets = ["%s_%s_test" % (stem.replace("/", "_"), back_end) for stem in stems]
+    targets += ["emulator_rewrite"] * (back_end == "emulated")
     lines = []
     code = processes.stream([machine["cmake"], "--build", folder, "--parallel", str(build_folder.cores()), "--target"] + targets,
                             lambda line: (lines.append(line), progress(line)))
     end_progress()
     if code != 0:
         raise Problem("the rungs' tests do not build:\n%s" % "\n".join(lines[-20:]), status=1)
-    return {stem: Builder(machine, folder, stem, scratch) for stem in stems}
-
-
-def _target(stem):
-    return stem.replace("/", "_") + "_emulated"
+    return {stem: Builder(machine, folder, stem, scratch, back_end) for stem in stems}
 
 
 class Builder:
     """Compiles versions of a rung and links them with its tests, by the commands of the build folder."""
 
-    def __init__(self, machine, folder, stem, scratch):
-        self.folder, self.stem, self.scratch = folder, stem, os.path.join(scratch, os.path.basename(stem))
+    def __init__(self, machine, folder, stem, scratch, back_end):
+        self.folder, self.stem, self.is_emulated = folder, stem, back_end == "emulated"
+        self.scratch = os.path.join(scratch, os.path.basename(stem))
         os.makedirs(self.scratch, exist_ok=True)
-        self.answers = os.path.join(folder, "bin", _target(stem) + "_test")
+        target = "%s_%s" % (stem.replace("/", "_"), back_end)
+        self.answers = os.path.join(folder, "bin", target + "_test")
         self.tests = mistakes_run.names(self.answers)
+        compiled = "/generated/%s.cpp" % target if self.is_emulated else "/reference/%s.cu" % stem
         with open(os.path.join(folder, "compile_commands.json"), encoding="utf-8") as file:
-            found = [entry for entry in json.load(file) if entry["file"].endswith("/generated/%s.cpp" % _target(stem))]
+            found = [entry for entry in json.load(file) if entry["file"].endswith(compiled)]
         self.compile, self.cwd = shlex.split(found[0]["command"]), found[0]["directory"]
-        self.link = self._link_command(machine)
-        self._precompile()
+        self.object = os.path.basename(compiled) + ".o"
+        self.link = self._link_command(machine, target + "_test")
+        if self.is_emulated:
+            self._precompile()
+
+    def _link_command(self, machine, target):
+        if os.path.exists(os.path.join(self.folder, "build.ninja")):
+            code, output = processes.capture([machine["ninja"], "-C", self.folder, "-t", "commands", target])
+            text = output.splitlines()[-1] if code == 0 else ""
+        else:
+            with open(os.path.join(self.folder, "CMakeFiles", target + ".dir", "link.txt"), encoding="utf-8") as file:
+                text = file.read()
+        words = [word for word in shlex.split(text) if word not in (":", "&&")]
+        if "-o" not in words or self.object not in map(os.path.basename, words):
+            raise Problem("the build folder does not say how %s is linked" % target, status=1)
+        return words
 
     def _precompile(self):
         """What the rung includes takes half of a compiler's time; it is compiled once."""
@@ -90,15 +105,19 @@ class Builder:
     def program(self, name, text):
         """The test program with this text in the rung's place."""
         base = os.path.join(self.scratch, name)
-        source, code, compiled = base + ".cu", base + ".cpp", base + ".o"
+        source, compiled = base + ".cu", base + ".o"
         with open(source, "w", encoding="utf-8") as file:
             file.write(text)
-        rewrite = [os.path.join(self.folder, "bin", "emulator_rewrite"), source, code, "reference/%s.cu" % self.stem]
-        compile_ = list(self.compile)
-        compile_[compile_.index("-o") + 1], compile_[compile_.index("-c") + 1] = compiled, code
-        link = [compiled if self._is_object(word) else word for word in self.link]
-        link[link.index("-o") + 1] = base
-        for words in (rewrite, compile_ + ["-w"], link):
+        steps = []
+        if self.is_emulated:
+            rewrite = os.path.join(self.folder, "bin", "emulator_rewrite")
+            steps.append([rewrite, source, base + ".cpp", "reference/%s.cu" % self.stem])
+            source = base + ".cpp"
+        steps.append(self.compile + ["-w"])
+        steps[-1][self.compile.index("-o") + 1], steps[-1][self.compile.index("-c") + 1] = compiled, source
+        steps.append([compiled if os.path.basename(word) == self.object else word for word in self.link])
+        steps[-1][self.link.index("-o") + 1] = base
+        for words in steps:
             done = self._run(words)
             if done.returncode != 0:
                 raise Problem("%s does not compile:\n%s" % (name, done.stdout[:2000]), status=1)
