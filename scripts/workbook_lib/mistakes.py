@@ -18,6 +18,8 @@ OTHERWISE = 12
 def run(options):
     if options.json and not os.path.isdir(os.path.dirname(os.path.abspath(options.json))):
         raise Problem("--json %r: its folder does not exist" % options.json)
+    if not os.path.isdir(mistakes_run.REFERENCE):
+        raise Problem("this edition has no answers to put mistakes into")
     if options.cuda:
         return mistakes_cuda.run(options)
     if not sys.platform.startswith("linux"):
