@@ -86,43 +86,28 @@ class Builder:
         return subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               encoding="utf-8", errors="replace", env=processes.environment(), cwd=self.cwd)
 
-    def _link_command(self, machine):
-        target = _target(self.stem) + "_test"
-        if os.path.exists(os.path.join(self.folder, "build.ninja")):
-            code, output = processes.capture([machine["ninja"], "-C", self.folder, "-t", "commands", target])
-            text = output.splitlines()[-1] if code == 0 else ""
-        else:
-            with open(os.path.join(self.folder, "CMakeFiles", target + ".dir", "link.txt"), encoding="utf-8") as file:
-                text = file.read()
-        words = [word for word in shlex.split(text) if word not in (":", "&&")]
-        if "-o" not in words or not any(self._is_object(word) for word in words):
-            raise Problem("the build folder does not say how %s is linked" % target, status=1)
-        return words
-
-    def _is_object(self, word):
-        return os.path.basename(word) == _target(self.stem) + ".cpp.o"
-
     def program(self, name, text):
         """The test program with this text in the rung's place."""
-        base = os.path.join(self.scratch, name)
-        source, compiled = base + ".cu", base + ".o"
+        folder, file_name = os.path.join(self.scratch, name), os.path.basename(self.stem)
+        os.makedirs(folder, exist_ok=True)
+        source, code, compiled, program = (os.path.join(folder, file_name + end) for end in (".cu", ".cpp", ".o", "_test"))
         with open(source, "w", encoding="utf-8") as file:
             file.write(text)
         steps = []
         if self.is_emulated:
             rewrite = os.path.join(self.folder, "bin", "emulator_rewrite")
-            steps.append([rewrite, source, base + ".cpp", "reference/%s.cu" % self.stem])
-            source = base + ".cpp"
+            steps.append([rewrite, source, code, "reference/%s.cu" % self.stem])
         steps.append(self.compile + ["-w"])
-        steps[-1][self.compile.index("-o") + 1], steps[-1][self.compile.index("-c") + 1] = compiled, source
+        steps[-1][self.compile.index("-o") + 1] = compiled
+        steps[-1][self.compile.index("-c") + 1] = code if self.is_emulated else source
         steps.append([compiled if os.path.basename(word) == self.object else word for word in self.link])
-        steps[-1][self.link.index("-o") + 1] = base
+        steps[-1][self.link.index("-o") + 1] = program
         for words in steps:
             done = self._run(words)
             if done.returncode != 0:
                 raise Problem("%s does not compile:\n%s" % (name, done.stdout[:2000]), status=1)
         os.remove(compiled)
-        return base
+        return program
 
 
 def observe(program, tests, is_checked):
