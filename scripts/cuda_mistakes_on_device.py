@@ -4,8 +4,9 @@
     scripts/cuda_mistakes_on_device.py build DIR [--arch 90]     needs nvcc, no GPU
     DIR/cuda_mistakes_on_device.py run DIR --json OUT            needs a GPU and compute-sanitizer, nothing else
 
-`build` makes a test program of every mistake in tests/mistakes/cuda and of the answers, packs them and copies itself beside
-them. `run` runs each: the device tests, then compute-sanitizer's four tools on the tests that are made for them (Sanitize.*).
+`build` makes a test program of every mistake in tests/mistakes/cuda and of the answers, packs them and copies itself
+beside them. `run` runs each: the device tests, then compute-sanitizer's four tools on the tests that are made for them
+(Sanitize.*).
 A program that hangs costs its time limit; what has not begun when the time for all is over is left out and said. OUT:
 
     {"device", "sanitizer", "seconds", "mistakes": {"C03-02": {"slug", "rung", "says", "marks",
@@ -31,7 +32,7 @@ TOOLS = ("racecheck", "memcheck", "initcheck", "synccheck")
 FILTERS = {"tests": "-Device.*", **{tool: "Sanitize.*" for tool in TOOLS}}
 PACKED, LIST = "programs.tar.xz", "mistakes.json"
 # Of compute-sanitizer's output: what is no finding.
-FRAME = re.compile(r"COMPUTE-SANITIZER|ERROR SUMMARY|RACECHECK SUMMARY|LEAK SUMMARY|Target application|Process didn't|^ |^$|"
+FRAME = re.compile(r"COMPUTE-SANITIZER|(ERROR|RACECHECK|LEAK) SUMMARY|Target application|Process didn't|^ |^$|"
                    r"No attachable|Internal Sanitizer")
 
 
@@ -180,10 +181,10 @@ def _summary(mistakes):
     for kind in FILTERS:
         print("%-9s finds %2d of %d" % (kind, sum(finds(entry, kind) for entry in wrong.values()), len(wrong)))
     hazards = {name: entry for name, entry in wrong.items() if "hazard" in entry["marks"]}
+    found = [name for name, entry in wrong.items() if finds(entry, "racecheck")]
     print("racecheck finds %d of %d hazards; not: %s; and besides: %s" % (
-        sum(finds(entry, "racecheck") for entry in hazards.values()), len(hazards),
-        ", ".join(name for name, entry in hazards.items() if not finds(entry, "racecheck")) or "none",
-        ", ".join(name for name, entry in wrong.items() if name not in hazards and finds(entry, "racecheck")) or "none"))
+        len(hazards.keys() & found), len(hazards), ", ".join(name for name in hazards if name not in found) or "none",
+        ", ".join(name for name in found if name not in hazards) or "none"))
     unseen = [name for name, entry in wrong.items() if not any(finds(entry, kind) for kind in FILTERS)]
     print("seen by nothing on the device: %s" % (", ".join(unseen) or "none"))
     bad = [name for name, entry in mistakes.items() if name.startswith("answers") and

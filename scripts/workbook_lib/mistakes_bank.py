@@ -18,9 +18,9 @@ A rung's mistakes, tests/mistakes/cuda/NN_idea.edits, have no twins. They say wh
     at: tile_scores<T>(Q_smem, KV_smem, head_dim, S);
     @ hazard
 
-`says:` stands in the first thing that `check` prints, `checked:` in the first thing that `check --checked` prints; either
-may come several times. The line of `at:`, a piece of the one line of the wrong version that holds it, must be named in the
-last of the two. `@ checked`: `check` alone finds nothing. `@ hazard`: threads of a block race in shared memory, which
+`says:` stands in the first thing that `check` prints, `checked:` in the first thing that `check --checked` prints;
+either may come several times. `at:` is a piece of one line of the wrong version, whose number must be named in the last
+of the two. `@ checked`: `check` alone finds nothing. `@ hazard`: threads of a block race in shared memory, which
 compute-sanitizer should see, too.
 """
 
@@ -131,7 +131,8 @@ def line_of(mistake, text, code):
     """The number of the one line of a wrong version that holds this piece of code."""
     found = [number for number, line in enumerate(text.splitlines(), 1) if code in line]
     if len(found) != 1:
-        raise Problem("%s: %s: `at: %s` fits %d lines of the wrong version" % (mistake.place, mistake.id, code, len(found)))
+        raise Problem("%s: %s: `at: %s` fits %d lines of the wrong version"
+                      % (mistake.place, mistake.id, code, len(found)))
     return found[0]
 
 

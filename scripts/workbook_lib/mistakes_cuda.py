@@ -1,4 +1,4 @@
-"""`scripts/workbook mistakes --cuda`: every known mistake in a rung is found without a GPU, and told in words that help."""
+"""`scripts/workbook mistakes --cuda`: each known mistake in a rung is found without a GPU, and told in words that help."""
 
 import json
 import os
@@ -37,7 +37,7 @@ def run(options):
         say("Building the tests of %d rungs, then %d mistakes" % (len(banks), count))
         builders = mistakes_cuda_run.build(machine, folder, list(banks), scratch)
         say("  built in %d s" % (time.monotonic() - started))
-        answers = [submit(_answers, builder, is_checked) for builder in builders.values() for is_checked in (False, True)]
+        answers = [submit(_answers, builder, checked) for builder in builders.values() for checked in (False, True)]
         observed = [(stem, mistake, submit(_observe, builders[stem], mistake, texts[mistake.id]))
                     for stem, bank in banks.items() for mistake in bank]
         for future in answers:
@@ -62,8 +62,8 @@ def run(options):
 def _answers(builder, is_checked):
     verdict = mistakes_cuda_run.observe(builder.answers, builder.tests, is_checked)
     if verdict:
-        raise Problem("%s fails with the answers themselves: %s: %s" % (builder.stem, verdict.name, " ".join(verdict.lines)),
-                      status=1)
+        raise Problem("%s fails with the answers themselves: %s: %s"
+                      % (builder.stem, verdict.name, " ".join(verdict.lines)), status=1)
 
 
 def _observe(builder, mistake, text):

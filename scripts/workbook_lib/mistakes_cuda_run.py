@@ -16,8 +16,8 @@ from .week import ROOT
 SECONDS = 10  # for a test; the answers take 1 at most
 CHECKED_SECONDS = 60
 # CTest's words for the signals that a crash ends with.
-ENDINGS = {signal.SIGSEGV: "Exception: SegFault", signal.SIGABRT: "Subprocess aborted", signal.SIGFPE: "Exception: Numerical",
-           signal.SIGILL: "Exception: Illegal"}
+ENDINGS = {signal.SIGSEGV: "Exception: SegFault", signal.SIGABRT: "Subprocess aborted",
+           signal.SIGFPE: "Exception: Numerical", signal.SIGILL: "Exception: Illegal"}
 
 
 def reference_text(stem):
@@ -32,9 +32,8 @@ def build(machine, folder, stems, scratch, back_end="emulated", options=None):
     build_folder.configure(machine, folder, mistakes_run.REFERENCE, options)
     targets = ["%s_%s_test" % (stem.replace("/", "_"), back_end) for stem in stems]
     targets += ["emulator_rewrite"] * (back_end == "emulated")
-    lines = []
-    code = processes.stream([machine["cmake"], "--build", folder, "--parallel", str(build_folder.cores()), "--target"] + targets,
-                            lambda line: (lines.append(line), progress(line)))
+    command, lines = [machine["cmake"], "--build", folder, "--parallel", str(build_folder.cores()), "--target"], []
+    code = processes.stream(command + targets, lambda line: (lines.append(line), progress(line)))
     end_progress()
     if code != 0:
         raise Problem("the rungs' tests do not build:\n%s" % "\n".join(lines[-20:]), status=1)
@@ -88,9 +87,9 @@ class Builder:
 
     def program(self, name, text):
         """The test program with this text in the rung's place."""
-        folder, file_name = os.path.join(self.scratch, name), os.path.basename(self.stem)
-        os.makedirs(folder, exist_ok=True)
-        source, code, compiled, program = (os.path.join(folder, file_name + end) for end in (".cu", ".cpp", ".o", "_test"))
+        base = os.path.join(self.scratch, name, os.path.basename(self.stem))
+        os.makedirs(os.path.dirname(base), exist_ok=True)
+        source, code, compiled, program = (base + end for end in (".cu", ".cpp", ".o", "_test"))
         with open(source, "w", encoding="utf-8") as file:
             file.write(text)
         steps = []

@@ -100,8 +100,8 @@ def warnings(output):
 
 
 def gtest_failures(output):
-    """The first failure of a test, or the fault in a kernel that ended it: place and message without GoogleTest's frame,
-    then how many more there are."""
+    """The first failure of a test, or the fault in a kernel that ended it: place and message without GoogleTest's
+    frame, then how many more there are."""
     body = output.split("[ RUN      ]", 1)[-1].split("[  FAILED  ]", 1)[0]
     only = fingerprints.ONLY.search(body)
     body = fingerprints.ONLY.sub("", body)

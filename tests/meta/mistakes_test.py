@@ -111,7 +111,8 @@ class Rungs(unittest.TestCase):
                     mistakes_bank.line_of(mistake, wrong, code)
             count += len(bank)
         self.assertGreaterEqual(count, 60)
-        self.assertIn("%d wrong versions of the CUDA rungs" % count, (workbook.ROOT / "README.md").read_text(encoding="utf-8"))
+        self.assertIn("- 0 of %d wrong versions of the CUDA rungs" % count,
+                      (workbook.ROOT / "README.md").read_text(encoding="utf-8"))
 
     def test_the_message_has_to_hold_the_words_and_the_line(self):
         mistake, = self.read(self.HEAD + "at: b = 1\n-a\n+b = 1;\n")
@@ -155,7 +156,8 @@ class Processes(unittest.TestCase):
                          ("B.c", "failed"))
 
     def test_what_fails_alone_only_is_found(self):
-        self.assertEqual(self.observe("    return %s if alone and test == 'B.c' else ''" % self.VALUE), ("B.c", "failed"))
+        alone = self.observe("    return %s if alone and test == 'B.c' else ''" % self.VALUE)
+        self.assertEqual(alone, ("B.c", "failed"))
 
     def test_an_endless_loop_and_a_crash_end(self):
         before = mistakes_cuda_run.SECONDS
@@ -197,8 +199,9 @@ echo '========= ERROR SUMMARY: 0 errors'
         marks = {"C03-01": ["hazard"]}
         (folder / "mistakes.json").write_text(json.dumps(
             {name: {"slug": "", "rung": "cuda/03_x", "says": "", "marks": marks.get(name, [])} for name in programs}))
-        done = workbook.run(sys.executable, workbook.ROOT / "scripts" / "cuda_mistakes_on_device.py", "run", folder, "--json",
-                            folder / "out.json", "--jobs", "8", "--seconds", "2", "--total", "60",
+        script = workbook.ROOT / "scripts" / "cuda_mistakes_on_device.py"
+        done = workbook.run(sys.executable, script, "run", folder, "--json", folder / "out.json", "--jobs", "8",
+                            "--seconds", "2", "--total", "60",
                             PATH="%s:%s" % (tools, os.environ["PATH"]))
         self.assertEqual(done.returncode, 0, done.text)
         found = json.loads((folder / "out.json").read_text())["mistakes"]
@@ -208,7 +211,8 @@ echo '========= ERROR SUMMARY: 0 errors'
         self.assertEqual(found["C03-01"]["racecheck"],
                          "Error: Race reported between Write access at f+0x10 in 03_x.cu:60")
         self.assertEqual(found["C03-02"]["memcheck"], "Invalid __global__ read of size 4 bytes, 03_x.cu:59")
-        self.assertEqual([found["answers-03"][tool] for tool in ("racecheck", "memcheck", "initcheck", "synccheck")], [None] * 4)
+        tools = ("racecheck", "memcheck", "initcheck", "synccheck")
+        self.assertEqual([found["answers-03"][tool] for tool in tools], [None] * 4)
         self.assertEqual(found["C03-03"]["initcheck"], "timed out")
         self.assertIn("racecheck finds 1 of 1 hazards", done.text)
 
