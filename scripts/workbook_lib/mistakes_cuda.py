@@ -37,7 +37,8 @@ def run(options):
         say("Building the tests of %d rungs, then %d mistakes" % (len(banks), count))
         builders = mistakes_cuda_run.build(machine, folder, list(banks), scratch)
         say("  built in %d s" % (time.monotonic() - started))
-        answers = [submit(_answers, builder, checked) for builder in builders.values() for checked in (False, True)]
+        answers = [submit(_answers, builders[stem], is_checked) for stem, bank in banks.items()
+                   for is_checked in {False, any("checked" in mistake.marks for mistake in bank)}]
         observed = [(stem, mistake, submit(_observe, builders[stem], mistake, texts[mistake.id]))
                     for stem, bank in banks.items() for mistake in bank]
         for future in answers:
@@ -60,7 +61,7 @@ def run(options):
 
 
 def _answers(builder, is_checked):
-    verdict = mistakes_cuda_run.observe(builder.answers, builder.tests, is_checked)
+    verdict = mistakes_cuda_run.told_first(builder.answers, builder.tests, is_checked)
     if verdict:
         raise Problem("%s fails with the answers themselves: %s: %s"
                       % (builder.stem, verdict.name, " ".join(verdict.lines)), status=1)

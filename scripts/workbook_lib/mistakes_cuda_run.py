@@ -13,8 +13,11 @@ from . import build_folder, check, mistakes_run, processes, setup_machine, verdi
 from .console import Problem, end_progress, progress
 from .week import ROOT
 
-SECONDS = 10  # for a test; the answers take 1 at most
-CHECKED_SECONDS = 60
+# CPU time, which other programs on the machine do not use up: of all tests in one process, and of one alone. The answers
+# take 4 s and 1 s, checked 13 s and 4 s.
+ALL_SECONDS, CHECKED_ALL_SECONDS = 15, 60
+TEST_SECONDS, CHECKED_TEST_SECONDS = 6, 30
+SILENT_SECONDS = 120  # for a program that waits for ever, and uses none
 # CTest's words for the signals that a crash ends with.
 ENDINGS = {signal.SIGSEGV: "Exception: SegFault", signal.SIGABRT: "Subprocess aborted",
            signal.SIGFPE: "Exception: Numerical", signal.SIGILL: "Exception: Illegal"}
@@ -112,19 +115,22 @@ class Builder:
 def observe(program, tests, is_checked):
     """The verdict that `check` tells first of a program's tests, or None."""
     # One process says which tests fail. What they say counts only alone, as `check` runs them; so does that none fails.
-    for chosen in (_suspects(program, tests, is_checked), tests):
-        first = None
-        for name in chosen:
-            verdict = _verdict(program, name, is_checked)
-            if verdict.kind != "passed" and check.names_a_line(verdict):
-                return verdict
-            if verdict.kind != "passed":
-                first = first or verdict
-            if verdict.kind == "timed out":
-                break  # it may be in every test
-        if first:
-            return first
-    return None
+    return (told_first(program, _suspects(program, tests, is_checked), is_checked)
+            or told_first(program, tests, is_checked))
+
+
+def told_first(program, tests, is_checked):
+    """The same of these tests, each in a process of its own."""
+    first = None
+    for name in tests:
+        verdict = _verdict(program, name, is_checked)
+        if verdict.kind != "passed" and check.names_a_line(verdict):
+            return verdict
+        if verdict.kind != "passed":
+            first = first or verdict
+        if verdict.kind == "timed out":
+            break  # it may be in every test
+    return first
 
 
 def _suspects(program, tests, is_checked):
@@ -143,8 +149,9 @@ def _suspects(program, tests, is_checked):
 def _next_failure(program, tests, is_checked):
     """(test, whether it names a line of the kernel or comes to no end) of one process, or (None, False)."""
     said, test = "", None
-    with _started(program, ":".join(tests), is_checked) as child:
-        for line in _lines(child, CHECKED_SECONDS if is_checked else SECONDS):
+    seconds = CHECKED_ALL_SECONDS if is_checked else ALL_SECONDS
+    with _started(program, ":".join(tests), is_checked, seconds) as child:
+        for line in _lines(child):
             started = re.match(r"\[ RUN      \] (\S+)", line)
             if started:
                 said, test = "", started[1]
@@ -156,10 +163,10 @@ def _next_failure(program, tests, is_checked):
     return test, test is not None
 
 
-def _lines(child, seconds):
-    """Lines of its output, until it ends, or says nothing new for so long that a test must be endless."""
+def _lines(child):
+    """Lines of its output, until it ends or says nothing new."""
     rest = b""
-    while select.select([child.stdout], [], [], seconds)[0]:
+    while select.select([child.stdout], [], [], SILENT_SECONDS)[0]:
         read = os.read(child.stdout.fileno(), 1 << 16)
         if not read:
             break
@@ -168,13 +175,15 @@ def _lines(child, seconds):
 
 
 @contextlib.contextmanager
-def _started(program, tests, is_checked):
-    """A test program, which is over, with all that it started, when the block is left."""
+def _started(program, tests, is_checked, seconds):
+    """A test program with so much CPU time; it is over, with all that it started, when the block is left."""
     env = processes.environment()
     env.pop("NANOLM_SEED", None)
     env.update(NANOLM_EMULATOR_CHECKED="1" if is_checked else "0", NANOLM_EMULATOR_THREADS="1")
-    child = subprocess.Popen([program, "--gtest_color=no", "--gtest_filter=" + tests], stdin=subprocess.DEVNULL,
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env, start_new_session=True)
+    limited = ["sh", "-c", 'ulimit -t "$0" && exec "$@"', str(seconds)]
+    child = subprocess.Popen(limited + [program, "--gtest_color=no", "--gtest_filter=" + tests], env=env,
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                             start_new_session=True)
     try:
         yield child
     finally:
@@ -185,13 +194,15 @@ def _started(program, tests, is_checked):
 
 
 def _verdict(program, test, is_checked):
-    with _started(program, test, is_checked) as child:
+    with _started(program, test, is_checked, CHECKED_TEST_SECONDS if is_checked else TEST_SECONDS) as child:
         try:
-            output, ending = child.communicate(timeout=CHECKED_SECONDS if is_checked else SECONDS)[0], ""
+            output, ending = child.communicate(timeout=SILENT_SECONDS)[0], ""
         except subprocess.TimeoutExpired:
             output, ending = b"", "Timeout"
     text = output.decode("utf-8", "replace").replace(ROOT + "/", "")
     passed = re.search(r"\[  PASSED  \] [1-9]", text) and not ending
-    if not ending and child.returncode < 0:
+    if child.returncode in (-signal.SIGXCPU, -signal.SIGKILL):  # over the soft limit, and the hard one
+        ending = "Timeout"
+    elif not ending and child.returncode < 0:
         ending = ENDINGS.get(-child.returncode, "Exception: Other")
     return verdicts.verdict(test, "run" if passed else "fail", ending, text)

@@ -160,10 +160,11 @@ class Processes(unittest.TestCase):
         self.assertEqual(alone, ("B.c", "failed"))
 
     def test_an_endless_loop_and_a_crash_end(self):
-        before = mistakes_cuda_run.SECONDS
-        self.addCleanup(setattr, mistakes_cuda_run, "SECONDS", before)
-        mistakes_cuda_run.SECONDS = 1
+        for limit, seconds in (("SILENT_SECONDS", 2), ("ALL_SECONDS", 1), ("TEST_SECONDS", 1)):
+            self.addCleanup(setattr, mistakes_cuda_run, limit, getattr(mistakes_cuda_run, limit))
+            setattr(mistakes_cuda_run, limit, seconds)
         self.assertEqual(self.observe("    time.sleep(99 * (test == 'A.b'))"), ("A.b", "timed out"))
+        self.assertEqual(self.observe("    while test == 'A.b': pass"), ("A.b", "timed out"))
         self.assertEqual(self.observe("    import os\n    if test == 'A.b': os.abort()"), ("A.b", "crashed"))
 
 
