@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -102,6 +103,9 @@ std::string place(std::uintptr_t address, const Thread& thread) {
     if (!v) return "in shared memory, of which the kernel declared none";
     return distance(address, v->begin, v->end, text(v->array));
   }
+  unsigned char is_resident = 0;
+  if (mincore(reinterpret_cast<void*>(address & ~std::uintptr_t{4095}), 1, &is_resident) != 0)
+    return "at an address where no memory is: did an offset overflow its type?";
   return "in host memory: a kernel sees only what cudaMalloc gave";
 }
 

@@ -55,6 +55,8 @@ void report_race(Thread& thread, const Touch& before, bool before_wrote, const T
               (before_wrote ? " writes at " : " reads at ") + race.places[1];
   race.says += blocks
                    ? ". Nothing orders two blocks of one launch: use an atomic, a place for each block, or two kernels."
+               : before_wrote && access != Access::kRead
+                   ? ", with no barrier between. Let one of them write it, or put __syncthreads() between the two."
                    : ", with no barrier between. Put __syncthreads() between the two.";
   thread.block->found(race);
   thread.unchecked = was_unchecked;

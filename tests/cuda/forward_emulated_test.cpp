@@ -80,7 +80,8 @@ TEST(Skip, CausalReadsNoTileBehindTheDiagonal) {
       AttentionShape open = s;
       open.causal = false;
       const std::int64_t loads = traffic(f, s).loads, all_loads = traffic(f, open).loads;
-      EXPECT_LE(loads, (s.seqlen_q + 2 * key_rows) * s.head_dim) << "of " << all_loads << " without the mask";
+      EXPECT_LE(loads, (s.seqlen_q + 2 * key_rows) * s.head_dim)
+          << "elements are loaded, " << all_loads << " without the mask: tiles that no row sees are to be skipped";
       EXPECT_GT(loads, all_loads / 4) << "the tiles up to the diagonal are needed";
       expect_matches_oracle(f, s, Scores::kNormal);
     }
@@ -94,8 +95,8 @@ TEST(Traffic, WorkedExampleOfTheNote) {
     const Traffic counted = traffic(f, square(128, 128, 64));
     EXPECT_GE(counted.loads, 24576) << "Q, K and V";
     if (f.has_score_matrix()) {
-      EXPECT_LE(counted.loads, 311296) << "tiles of 16 x 16";
-      EXPECT_LE(counted.stores, 41088);
+      EXPECT_LE(counted.loads, 311296) << "elements are loaded, more than with tiles of 16 x 16";
+      EXPECT_LE(counted.stores, 41088) << "elements are stored: S, weights, lse and O, each once";
     } else {
       EXPECT_EQ(counted.stores, 8320);
     }

@@ -30,4 +30,15 @@ void name_array(const void* pointer, const std::string& name, std::size_t elemen
 // what that limit would stop, without so many blocks.
 void set_grid_limit(unsigned blocks);
 
+// Of each grid only the first and the last so many blocks run; 0, the default, runs all. Device memory that is
+// allocated meanwhile is without limit, holds zeros, and may be read unwritten: an array of more than 2^31 elements
+// costs what is touched of it.
+void set_block_sample(std::uint64_t blocks);
+struct BlockSample {
+  explicit BlockSample(std::uint64_t blocks) { set_block_sample(blocks); }
+  ~BlockSample() { set_block_sample(0); }
+  BlockSample(const BlockSample&) = delete;
+  BlockSample& operator=(const BlockSample&) = delete;
+};
+
 }  // namespace nanolm::emulator
