@@ -19,7 +19,7 @@ namespace nanolm::emulator {
 namespace {
 
 struct Totals {
-  std::atomic<std::int64_t> launches{0}, load_bytes{0}, store_bytes{0};
+  std::atomic<std::int64_t> launches{0}, load_bytes{0}, store_bytes{0}, loads{0}, stores{0};
 } totals;
 std::atomic<Order> wanted_order{Order::kMixed};
 std::atomic<unsigned> grid_limit{65535};
@@ -96,8 +96,8 @@ Order mixed(Order order, std::uint64_t turn) {
 
 }  // namespace
 
-void reset_counters() { totals.launches = totals.load_bytes = totals.store_bytes = 0; }
-Counters counters() { return {totals.launches, totals.load_bytes, totals.store_bytes}; }
+void reset_counters() { totals.launches = totals.load_bytes = totals.store_bytes = totals.loads = totals.stores = 0; }
+Counters counters() { return {totals.launches, totals.load_bytes, totals.store_bytes, totals.loads, totals.stores}; }
 void set_order(Order order) { wanted_order = order; }
 void set_grid_limit(unsigned blocks) { grid_limit = blocks; }
 void set_block_sample(std::uint64_t blocks) {
@@ -146,6 +146,8 @@ void run(const Launch& launch, void (*thread)(const Launch&)) {
     }
     totals.load_bytes += runner->counted.load_bytes;
     totals.store_bytes += runner->counted.store_bytes;
+    totals.loads += runner->counted.loads;
+    totals.stores += runner->counted.stores;
     runners().give_back(std::move(runner));
   };
   // A system thread costs as much as some hundred fibers.

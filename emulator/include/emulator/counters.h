@@ -7,9 +7,10 @@
 
 namespace nanolm::emulator {
 
-// Global memory that kernels asked for since the last reset: the sum over all threads, as if there were no cache.
+// Global memory that kernels asked for since the last reset: the sum over all threads, as if there were no cache. A
+// vector is one load or store.
 struct Counters {
-  std::int64_t launches = 0, load_bytes = 0, store_bytes = 0;
+  std::int64_t launches = 0, load_bytes = 0, store_bytes = 0, loads = 0, stores = 0;
 };
 void reset_counters();
 Counters counters();
