@@ -26,7 +26,7 @@ target_link_libraries(nanolm_fresh_data PRIVATE GTest::gtest)
 target_link_libraries(nanolm_test_support PUBLIC GTest::gtest nanolm_scratch ${CMAKE_DL_LIBS})
 
 # add_tests(PREFIX PROGRAM SOURCE ID TEST_SOURCES LABEL): PREFIX.Builds builds the program, when SOURCE has changed; each
-# of its tests is PREFIX.Suite.Name. Their names are left in added_tests.
+# of its tests is PREFIX.Suite.Name. Their names are left in added_tests. A name that begins with DISABLED_ is of a slow test.
 function(add_tests prefix program source id test_sources label)
   add_test(NAME ${prefix}.Builds
     COMMAND ${CMAKE_COMMAND} "-DBUILD=${CMAKE_BINARY_DIR}" -DTARGET=${program} -DJOBS=${cores} "-DSOURCE=${source}"
@@ -42,6 +42,10 @@ function(add_tests prefix program source id test_sources label)
       # Not the exit status but GoogleTest's own closing line says "passed": student code may call exit(0).
       set_tests_properties(${prefix}.${name} PROPERTIES FIXTURES_REQUIRED ${prefix} LABELS ${label} TIMEOUT ${test_timeout}
         PASS_REGULAR_EXPRESSION "\\[  PASSED  \\] [1-9]" FAIL_REGULAR_EXPRESSION "Sanitizer: ;runtime error: ")
+      if(name MATCHES "\\.DISABLED_")  # too slow for every run of the program; ctest -L slow runs it
+        set_tests_properties(${prefix}.${name} PROPERTIES LABELS "${label};slow" TIMEOUT 600
+          ENVIRONMENT GTEST_ALSO_RUN_DISABLED_TESTS=1)
+      endif()
       list(APPEND added ${prefix}.${name})
     endforeach()
   endforeach()

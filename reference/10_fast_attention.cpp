@@ -1,0 +1,279 @@
+// Attention at the speed of the machine: packed panels, micro-kernels in registers, threads
+// (notes/10_fast_attention.md).
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <cmath>
+#include <limits>
+
+#include "nanolm/fast_attention.h"
+#include "nanolm/tiles.h"
+#include "nanolm/todo.h"
+
+namespace nanolm {
+
+namespace {
+constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
+constexpr double kLn2 = 0.69314718055994531;
+}  // namespace
+
+void pack_keys(std::int64_t keys, std::int64_t head_dim, std::span<const float> K, std::span<float> panels) {
+  check_pack(keys, head_dim, K, panels, padded(keys) * head_dim);
+  const std::int64_t whole_keys = keys / 4 * 4, whole_dim = head_dim / 4 * 4;
+  // Where key j's element h belongs.
+  const auto place = [&](std::int64_t j, std::int64_t h) {
+    return panels.data() + j / kPanel * kPanel * head_dim + h * kPanel + j % kPanel;
+  };
+  for (std::int64_t j = 0; j < whole_keys; j += 4) {
+    const float* k = K.data() + j * head_dim;
+    for (std::int64_t h = 0; h < whole_dim; h += 4) transpose_4x4(k + h, head_dim, place(j, h), kPanel);
+    for (std::int64_t h = whole_dim; h < head_dim; ++h)
+      for (std::int64_t i = 0; i < 4; ++i) place(j, h)[i] = k[i * head_dim + h];
+  }
+  for (std::int64_t j = whole_keys; j < padded(keys); ++j)
+    for (std::int64_t h = 0; h < head_dim; ++h) *place(j, h) = j < keys ? K.data()[j * head_dim + h] : 0.0f;
+}
+
+void pack_values(std::int64_t keys, std::int64_t head_dim, std::span<const float> V, std::span<float> panels) {
+  check_pack(keys, head_dim, V, panels, keys * padded(head_dim));
+  float* panel = panels.data();
+  for (std::int64_t first = 0; first < padded(head_dim); first += kPanel)
+    for (std::int64_t j = 0; j < keys; ++j, panel += kPanel) {
+      const float* v = V.data() + j * head_dim + first;
+      if (head_dim - first >= kPanel)
+        for (std::int64_t c = 0; c < kPanel; c += kLanes) Floats::load(v + c).store(panel + c);
+      else
+        for (std::int64_t c = 0; c < kPanel; ++c) panel[c] = first + c < head_dim ? v[c] : 0.0f;
+    }
+}
+
+namespace {
+// tile[r] += sum over i of A[r * row + i * step] * B[i], i from 0 to steps - 1.
+NANOLM_INLINE void multiply(std::int64_t steps, const float* A, std::int64_t row, std::int64_t step, const Columns& B,
+                            Tile& tile) {
+  const float* A3 = A + 3 * row;
+  for (std::int64_t i = 0; i < steps; ++i) {
+    const Row b = B.row(i);
+    add_scaled(tile.r0, A[0], b);
+    add_scaled(tile.r1, A[row], b);
+    add_scaled(tile.r2, A[2 * row], b);
+    add_scaled(tile.r3, A3[0], b);
+    add_scaled(tile.r4, A3[row], b);
+    add_scaled(tile.r5, A3[2 * row], b);
+    A += step;
+    A3 += step;
+  }
+}
+}  // namespace
+
+void score_tile(const ScoreTile& tile, std::span<const float> Q, std::span<const float> panels, std::span<float> S) {
+  check_score_tile(tile, Q, panels, S);
+  const std::int64_t slope = tile.causal ? 1 : 0;
+  const std::int64_t last = std::min(kTileColumns, tile.visible + (kTileRows - 1) * slope);
+  for (std::int64_t column = 0; column < last; column += 2 * kLanes) {
+    const Row zero{Floats(0.0f), Floats(0.0f)};
+    Tile sums{zero, zero, zero, zero, zero, zero};
+    multiply(tile.head_dim, Q.data(), tile.head_dim, 1, Columns(panels.data(), tile.head_dim, column), sums);
+    store_tile(sums, S.data() + column, kBlockK);
+    if (tile.visible >= column + 2 * kLanes) continue;
+    for (std::int64_t r = 0; r < kTileRows; ++r)
+      for (std::int64_t c = column; c < column + 2 * kLanes; c += kLanes) {
+        float* s = S.data() + r * kBlockK + c;
+        first_lanes(Floats::load(s), tile.visible + r * slope - c).store(s);
+      }
+  }
+}
+
+namespace {
+NANOLM_INLINE Floats exp2(Floats x) {
+  x = max(Floats(-127.0f), x);
+  // Adding 1.5 * 2^23 leaves no bits for a fraction: n = round(x), f = x - n from -1/2 to 1/2.
+  const Floats shift(0x1.8p23f + 127.0f);
+  const Floats n = x + shift, f = x - (n - shift);
+  Floats p(0x1.416b5p-13f);  // 2^f by a polynomial whose relative error is 2^-28
+  for (const float c : {0x1.5f082ep-10f, 0x1.3b2dep-7f, 0x1.c6af7cp-5f, 0x1.ebfbdcp-3f, 0x1.62e43p-1f, 1.0f})
+    p = multiply_add(p, f, Floats(c));
+  return p * power_of_two(n);  // a product: an addition to the exponent would lose NaN
+}
+}  // namespace
+
+void exp2_all(std::span<const float> x, std::span<float> y) {
+  check_exp2(x, y);
+  float lanes[kLanes] = {};
+  for (std::size_t i = 0; i < x.size(); i += kLanes) {
+    const std::size_t count = std::min<std::size_t>(kLanes, x.size() - i);
+    std::copy_n(x.data() + i, count, lanes);
+    exp2(Floats::load(lanes)).store(lanes);
+    std::copy_n(lanes, count, y.data() + i);
+  }
+}
+
+void value_tile(const ValueTile& tile, std::span<const float> P, std::span<const float> panels, std::span<float> O) {
+  check_value_tile(tile, P, panels, O);
+  const std::int64_t O_row = padded(tile.head_dim);
+  for (std::int64_t column = 0; column < kTileColumns; column += 2 * kLanes) {
+    const Columns V(panels.data(), tile.panel_rows, column);
+    Tile sums = load_tile(O.data() + column, O_row);
+    multiply(tile.keys, P.data(), kBlockK, 1, V, sums);
+    const float* p = P.data() + tile.keys;
+    for (std::int64_t k = 0; k < tile.extra; ++k) {  // the triangle at the diagonal
+      const Row v = V.row(tile.keys + k);
+      if (k < 1) add_scaled(sums.r1, p[kBlockK + k], v);
+      if (k < 2) add_scaled(sums.r2, p[2 * kBlockK + k], v);
+      if (k < 3) add_scaled(sums.r3, p[3 * kBlockK + k], v);
+      if (k < 4) add_scaled(sums.r4, p[4 * kBlockK + k], v);
+      add_scaled(sums.r5, p[5 * kBlockK + k], v);
+    }
+    store_tile(sums, O.data() + column, O_row);
+  }
+}
+
+void fold_scores(std::int64_t keys, std::int64_t head_dim, std::span<float> S, std::span<float> row_max,
+                 std::span<float> row_sum, std::span<float> O) {
+  check_fold_scores(keys, head_dim, S, row_max, row_sum, O);
+  float* s = S.data();
+  Row most{Floats(kMinusInf), Floats(kMinusInf)};
+  for (std::int64_t j = 0; j < keys; j += 2 * kLanes) {
+    const Row scores = load(s + j);
+    most = {max(scores.left, most.left), max(scores.right, most.right)};
+  }
+  const float new_max = std::max(row_max[0], largest(max(most.left, most.right)));
+  const float shift = new_max == kMinusInf ? 0.0f : new_max;  // -inf - (-inf) is NaN
+  if (new_max != row_max[0]) {
+    const Floats rescale = exp2(Floats(row_max[0] - shift));
+    row_max[0] = new_max;
+    row_sum[0] *= largest(rescale);
+    for (std::int64_t h = 0; h < padded(head_dim); h += kLanes)
+      (Floats::load(O.data() + h) * rescale).store(O.data() + h);
+  }
+  Row total{Floats(0.0f), Floats(0.0f)};
+  for (std::int64_t j = 0; j < keys; j += 2 * kLanes) {
+    const Row scores = load(s + j);
+    const Row p{exp2(scores.left - Floats(shift)), exp2(scores.right - Floats(shift))};
+    store(p, s + j);
+    total = {total.left + p.left, total.right + p.right};
+  }
+  row_sum[0] += sum(total.left + total.right);
+}
+
+namespace {
+// What one thread needs for a block of queries.
+struct BlockScratch {
+  float *Q, *S, *O;
+};
+
+// One head: its Q, O and lse, and the packed K and V that it reads.
+struct Head {
+  std::span<const float> Q, K_panels, V_panels;
+  std::span<float> O, lse;
+};
+
+// Keys first to last - 1 of a block of queries. Row r of the block sees `visible` of them, if causal r more.
+struct KeyBlock {
+  std::int64_t first, last, visible;
+  bool causal;
+};
+
+void visit_keys(const AttentionShape& shape, const Head& head, const KeyBlock& keys, std::int64_t tiles,
+                const BlockScratch& scratch, std::span<float> row_max, std::span<float> row_sum) {
+  const std::int64_t dim = shape.head_dim, O_row = padded(dim), length = keys.last - keys.first;
+  const auto rest = [](auto span, std::int64_t first) { return span.subspan(static_cast<std::size_t>(first)); };
+  const std::span<float> Q(scratch.Q, static_cast<std::size_t>(kBlockQ * dim));
+  const std::span<float> S(scratch.S, static_cast<std::size_t>(kBlockQ * kBlockK));
+  const std::span<float> O(scratch.O, static_cast<std::size_t>(kBlockQ * O_row));
+  // Keys that the first row of a tile sees, and how many more its last row does.
+  const auto visible = [&](std::int64_t tile) { return keys.visible + (keys.causal ? tile * kTileRows : 0); };
+  const auto extra = [&](std::int64_t tile) {
+    return keys.causal ? std::min(kTileRows - 1, length - visible(tile)) : 0;
+  };
+  for (std::int64_t k = 0; k < length; k += kTileColumns)  // a panel of K stays in L1 while all rows meet it
+    for (std::int64_t t = 0; t < tiles; ++t)
+      if (k < visible(t) + extra(t))
+        score_tile({dim, visible(t) - k, keys.causal}, rest(Q, t * kTileRows * dim),
+                   rest(head.K_panels, (keys.first + k) * dim), rest(S, t * kTileRows * kBlockK + k));
+  for (std::int64_t r = 0; r < tiles * kTileRows; ++r)
+    fold_scores(visible(r / kTileRows) + extra(r / kTileRows), dim, rest(S, r * kBlockK), rest(row_max, r),
+                rest(row_sum, r), rest(O, r * O_row));
+  for (std::int64_t c = 0; c < dim; c += kTileColumns)
+    for (std::int64_t t = 0; t < tiles; ++t)
+      value_tile({visible(t), extra(t), shape.seqlen_k, dim}, rest(S, t * kTileRows * kBlockK),
+                 rest(head.V_panels, c * shape.seqlen_k + keys.first * kPanel), rest(O, t * kTileRows * O_row + c));
+}
+
+void attend(const AttentionShape& shape, const Head& head, std::int64_t first_q, const BlockScratch& scratch) {
+  const std::int64_t dim = shape.head_dim, O_row = padded(dim), rows = std::min(kBlockQ, shape.seqlen_q - first_q);
+  const std::int64_t tiles = block_count(rows, kTileRows);
+  float row_max[kBlockQ], row_sum[kBlockQ];
+  std::fill_n(row_max, kBlockQ, kMinusInf);
+  std::fill_n(row_sum, kBlockQ, 0.0f);
+  std::fill_n(scratch.O, tiles * kTileRows * O_row, 0.0f);
+  const float scale = static_cast<float>(static_cast<double>(shape.scale) / kLn2);
+  for (std::int64_t i = 0; i < rows * dim; ++i) scratch.Q[i] = scale * head.Q.data()[first_q * dim + i];
+  std::fill(scratch.Q + rows * dim, scratch.Q + tiles * kTileRows * dim, 0.0f);
+
+  // Whole tiles of keys that every row sees, then what is left: the triangle of the mask, and the tail.
+  const std::int64_t visible = shape.causal ? first_q + shape.seqlen_k - shape.seqlen_q + 1 : shape.seqlen_k;
+  const std::int64_t whole = visible / kTileColumns * kTileColumns;
+  const std::int64_t last = shape.causal ? visible + rows - 1 : visible;
+  for (std::int64_t k = 0; k < whole; k += kBlockK) {
+    const std::int64_t end = std::min(k + kBlockK, whole);
+    visit_keys(shape, head, {k, end, end - k, false}, tiles, scratch, row_max, row_sum);
+  }
+  if (whole < last)
+    visit_keys(shape, head, {whole, last, visible - whole, shape.causal}, tiles, scratch, row_max, row_sum);
+
+  for (std::int64_t r = 0; r < rows; ++r) {
+    float* O = head.O.data() + (first_q + r) * dim;
+    const float divisor = row_sum[r] == 0 ? 1.0f : row_sum[r];  // an empty row is zero already
+    for (std::int64_t h = 0; h < dim; ++h) O[h] = scratch.O[r * O_row + h] / divisor;
+    head.lse.data()[first_q + r] = static_cast<float>(kLn2 * row_max[r] + std::log(static_cast<double>(row_sum[r])));
+  }
+}
+}  // namespace
+
+void fast_attention(const AttentionShape& shape, int threads, std::span<const float> Q, std::span<const float> K,
+                    std::span<const float> V, std::span<float> O, std::span<float> lse) {
+  check_fast_attention(shape, threads, Q, K, V, O, lse);
+  const std::int64_t dim = shape.head_dim, kv_heads = shape.batch * shape.kv_heads;
+  const std::int64_t heads = shape.batch * shape.q_heads, group = shape.q_heads / shape.kv_heads;
+  const std::int64_t K_size = padded(shape.seqlen_k) * dim, V_size = shape.seqlen_k * padded(dim);
+  Scratch scratch(kv_heads * (K_size + V_size) + threads * kBlockQ * (round_up(dim, kPanel) + padded(dim) + kBlockK));
+  float *K_panels = scratch.take(kv_heads * K_size), *V_panels = scratch.take(kv_heads * V_size);
+  std::vector<BlockScratch> of_thread;
+  for (int i = 0; i < threads; ++i)
+    of_thread.push_back(
+        {scratch.take(kBlockQ * dim), scratch.take(kBlockQ * kBlockK), scratch.take(kBlockQ * padded(dim))});
+  // Rows before the first that sees a key are empty; the blocks begin behind them.
+  const std::int64_t empty =
+      shape.causal ? std::clamp<std::int64_t>(shape.seqlen_q - shape.seqlen_k, 0, shape.seqlen_q) : 0;
+  const std::int64_t blocks = block_count(shape.seqlen_q - empty, kBlockQ);
+  // Piece number i of a tensor that has pieces of this size.
+  const auto piece = [](auto* tensor, std::int64_t i, std::int64_t size) {
+    return std::span(tensor + i * size, static_cast<std::size_t>(size));
+  };
+  std::atomic<std::int64_t> next_matrix{0}, next_block{0};
+  std::barrier packed(threads);
+  run_on_threads(threads, [&](int thread) {
+    for (std::int64_t i = next_matrix++; i < 2 * kv_heads; i = next_matrix++) {
+      const std::int64_t head = i / 2, size = shape.seqlen_k * dim;
+      if (i % 2 == 0)
+        pack_keys(shape.seqlen_k, dim, piece(K.data(), head, size), piece(K_panels, head, K_size));
+      else
+        pack_values(shape.seqlen_k, dim, piece(V.data(), head, size), piece(V_panels, head, V_size));
+    }
+    packed.arrive_and_wait();
+    for (std::int64_t i = next_block++; i < heads * blocks; i = next_block++) {
+      const std::int64_t head = i / blocks, block = blocks - 1 - i % blocks;  // with the mask, the last has most to do
+      const Head h{piece(Q.data(), head, shape.seqlen_q * dim), piece(K_panels, head / group, K_size),
+                   piece(V_panels, head / group, V_size), piece(O.data(), head, shape.seqlen_q * dim),
+                   piece(lse.data(), head, shape.seqlen_q)};
+      attend(shape, h, empty + block * kBlockQ, of_thread[static_cast<std::size_t>(thread)]);
+    }
+  });
+  for (std::int64_t head = 0; head < heads; ++head) {
+    std::fill_n(O.data() + head * shape.seqlen_q * dim, empty * dim, 0.0f);
+    std::fill_n(lse.data() + head * shape.seqlen_q, empty, kMinusInf);
+  }
+}
+
+}  // namespace nanolm
