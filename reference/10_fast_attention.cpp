@@ -276,4 +276,96 @@ void fast_attention(const AttentionShape& shape, int threads, std::span<const fl
   }
 }
 
+namespace {
+// What a row knows after some of its keys: O [padded(head_dim)], then the maximum and the sum of its weights.
+std::span<float> state(float* states, std::int64_t number, std::int64_t head_dim) {
+  const std::int64_t size = padded(head_dim) + kPanel;
+  return {states + number * size, static_cast<std::size_t>(size)};
+}
+}  // namespace
+
+void decode_keys(std::int64_t keys, std::int64_t head_dim, std::span<const float> q, std::span<const float> K,
+                 std::span<const float> V, std::span<float> O, std::span<float> row_max, std::span<float> row_sum) {
+  check_decode_keys(keys, head_dim, q, K, V, O, row_max, row_sum);
+  const std::int64_t whole = head_dim / kLanes * kLanes;
+  float S[kBlockK];
+  std::fill(S + keys, S + padded(keys), kMinusInf);
+  for (std::int64_t j = 0; j < keys; ++j) {
+    const float* k = K.data() + j * head_dim;
+    Floats sums(0.0f);
+    for (std::int64_t h = 0; h < whole; h += kLanes)
+      sums = multiply_add(Floats::load(q.data() + h), Floats::load(k + h), sums);
+    S[j] = sum(sums);
+    for (std::int64_t h = whole; h < head_dim; ++h) S[j] += q.data()[h] * k[h];
+  }
+  fold_scores(keys, head_dim, S, row_max, row_sum, O);
+  // Two rows of V for each time that O is read and written.
+  const float* v = V.data();
+  for (std::int64_t j = 0; j < keys; j += 2, v += 2 * head_dim) {
+    const bool pair = j + 1 < keys;
+    const float p0 = S[j], p1 = pair ? S[j + 1] : 0.0f;
+    const float* v1 = pair ? v + head_dim : v;
+    for (std::int64_t h = 0; h < whole; h += kLanes) {
+      const Floats o = multiply_add(Floats(p0), Floats::load(v + h), Floats::load(O.data() + h));
+      (pair ? multiply_add(Floats(p1), Floats::load(v1 + h), o) : o).store(O.data() + h);
+    }
+    for (std::int64_t h = whole; h < head_dim; ++h) O.data()[h] += pair ? p0 * v[h] + p1 * v1[h] : p0 * v[h];
+  }
+}
+
+void fast_decode(const AttentionShape& shape, int threads, std::span<const float> Q, std::span<const float> K,
+                 std::span<const float> V, std::span<float> O, std::span<float> lse) {
+  check_fast_attention(shape, threads, Q, K, V, O, lse);
+  const std::int64_t dim = shape.head_dim, rows = shape.q_heads / shape.kv_heads * shape.seqlen_q;  // of a kv head
+  const std::int64_t parts = block_count(shape.seqlen_k, kPartKeys), all_rows = lse_size(shape);
+  const float scale = static_cast<float>(static_cast<double>(shape.scale) / kLn2);
+  Scratch scratch(parts * all_rows * (padded(dim) + kPanel) + all_rows * dim + kPanel);
+  float *states = scratch.take(parts * all_rows * (padded(dim) + kPanel)), *scaled = scratch.take(all_rows * dim);
+  for (std::int64_t i = 0; i < all_rows * dim; ++i) scaled[i] = scale * Q.data()[i];
+  const auto from = [](auto* data, std::int64_t first, std::int64_t size) {
+    return std::span(data + first, static_cast<std::size_t>(size));
+  };
+  // The parts of a kv head, for all rows that read it: its keys come from memory once.
+  std::atomic<std::int64_t> next{0};
+  run_on_threads(threads, [&](int) {
+    for (std::int64_t i = next++; i < shape.batch * shape.kv_heads * parts; i = next++) {
+      const std::int64_t kv_head = i / parts, part = i % parts;
+      const std::int64_t last = std::min((part + 1) * kPartKeys, shape.seqlen_k);
+      for (std::int64_t row = kv_head * rows; row < (kv_head + 1) * rows; ++row) {
+        const std::span<float> s = state(states, part * all_rows + row, dim);
+        std::fill(s.begin(), s.end(), 0.0f);
+        s[static_cast<std::size_t>(padded(dim))] = kMinusInf;
+      }
+      for (std::int64_t k = part * kPartKeys; k < last; k += kBlockK)
+        for (std::int64_t row = kv_head * rows; row < (kv_head + 1) * rows; ++row) {
+          const std::int64_t visible = shape.causal ? row % shape.seqlen_q + shape.seqlen_k - shape.seqlen_q + 1 : last;
+          const std::int64_t keys = std::min({k + kBlockK, last, visible}) - k;
+          if (keys <= 0) continue;
+          const std::int64_t first = (kv_head * shape.seqlen_k + k) * dim;
+          const std::span<float> s = state(states, part * all_rows + row, dim);
+          const auto max = s.subspan(static_cast<std::size_t>(padded(dim)));
+          decode_keys(keys, dim, from(scaled, row * dim, dim), from(K.data(), first, keys * dim),
+                      from(V.data(), first, keys * dim), s, max, max.subspan(1));
+        }
+    }
+  });
+  for (std::int64_t row = 0; row < all_rows; ++row) {
+    float max = kMinusInf, sum = 0;
+    for (std::int64_t part = 0; part < parts; ++part)
+      max = std::max(max, state(states, part * all_rows + row, dim)[static_cast<std::size_t>(padded(dim))]);
+    const float shift = max == kMinusInf ? 0.0f : max;
+    float* o = O.data() + row * dim;
+    std::fill_n(o, dim, 0.0f);
+    for (std::int64_t part = 0; part < parts; ++part) {
+      const float* s = state(states, part * all_rows + row, dim).data();
+      const float weight = std::exp2(s[padded(dim)] - shift);
+      sum += weight * s[padded(dim) + 1];
+      for (std::int64_t h = 0; h < dim; ++h) o[h] += weight * s[h];
+    }
+    lse.data()[row] = static_cast<float>(kLn2 * shift + std::log(static_cast<double>(sum)));
+    const float divisor = sum == 0 ? 1.0f : sum;
+    for (std::int64_t h = 0; h < dim; ++h) o[h] /= divisor;
+  }
+}
+
 }  // namespace nanolm

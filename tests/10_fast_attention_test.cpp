@@ -371,6 +371,68 @@ TEST(FastAttention, ScratchIsWhatTheHeaderSays) {
   EXPECT_LE(meter.peak_bytes(), 4 * (packed + 3 * of_thread) + 16384) << "16 KiB are for threads and small things";
 }
 
+TEST(DecodeKeys, FoldsKeysIntoTheStateOfARow) {
+  for (const std::int64_t head_dim : {1, 7, 16, 100})
+    for (const std::int64_t keys : {0, 1, 2, 33, 256}) {
+      SCOPED_TRACE(std::to_string(keys) + " keys, head_dim " + std::to_string(head_dim));
+      const Floats q = normal(head_dim), K = normal(keys * head_dim), V = normal(keys * head_dim);
+      Floats m{1.5f}, d{2}, O(at(padded(head_dim)), 3);
+      std::vector<double> s(at(keys)), expected(at(head_dim));
+      double max = 1.5, sum = 0, size = 0;
+      for (std::int64_t j = 0; j < keys; ++j) {
+        for (std::int64_t h = 0; h < head_dim; ++h) {
+          const double term = static_cast<double>(q[at(h)]) * K[at(j * head_dim + h)];
+          s[at(j)] += term;
+          size = std::max(size, std::abs(term) * static_cast<double>(head_dim));
+        }
+        max = std::max(max, s[at(j)]);
+      }
+      sum = 2 * std::exp2(1.5 - max);
+      for (double& e : expected) e = 3 * std::exp2(1.5 - max);
+      for (std::int64_t j = 0; j < keys; ++j) {
+        sum += std::exp2(s[at(j)] - max);
+        for (std::int64_t h = 0; h < head_dim; ++h)
+          expected[at(h)] += std::exp2(s[at(j)] - max) * static_cast<double>(V[at(j * head_dim + h)]);
+      }
+      decode_keys(keys, head_dim, q, K, V, O, m, d);
+      const double tolerance = oracle::softmax_tolerance(size, keys, head_dim) * 4 * (sum + 1);
+      EXPECT_NEAR(m[0], max, tolerance);
+      EXPECT_NEAR(d[0], sum, tolerance);
+      EXPECT_TRUE(all_close(Floats(O.begin(), O.begin() + head_dim), expected, tolerance));
+    }
+}
+
+TEST(FastDecode, MatchesTheOracleForAnyNumberOfThreads) {
+  for (const AttentionShape& s : {AttentionShape{2, 4, 2, 1, 2500, 20, 0.22f, true},
+                                  {1, 6, 2, 3, 1025, 8, 0.35f, true},
+                                  {1, 3, 3, 4, 67, 40, 0.16f, false},
+                                  {1, 8, 1, 2, 1024, 128, 0.09f, true},
+                                  {1, 2, 2, 3, 0, 5, 0.45f, false},
+                                  {2, 2, 1, 7, 4, 6, 0.41f, true}})
+    for (const Scores regime : kRegimes) {
+      SCOPED_TRACE(name(s) + ", " + name(regime));
+      const Case this_case(s);
+      const AttentionData d = attention_data(s, regime);
+      const oracle::Forward truth = oracle::forward(s, d.Q, d.K, d.V);
+      Result one(s), three(s);
+      fast_decode(s, 1, d.Q, d.K, d.V, one.O.span(), one.lse.span());
+      fast_decode(s, 3, d.Q, d.K, d.V, three.O.span(), three.lse.span());
+      EXPECT_TRUE(all_close(one.O, truth.O, output_tolerance(s, truth))) << "O" << derivation(s, truth, true);
+      EXPECT_TRUE(all_close(one.lse, truth.lse, lse_tolerance(s, truth))) << "lse" << derivation(s, truth, false);
+      EXPECT_EQ(floats(one.O), floats(three.O));
+      EXPECT_TRUE(one.O.canaries_intact() && one.lse.canaries_intact());
+    }
+}
+
+TEST(FastDecode, HiddenKeysMayHoldNaN) {
+  const AttentionShape s{1, 2, 1, 2, 40, 4, 0.5f, true};
+  AttentionData d = attention_data(s, Scores::kNormal);
+  for (const std::size_t h : {0, 1, 2, 3}) d.K[39 * 4 + h] = d.V[39 * 4 + h] = kNaN;
+  Result r(s);
+  fast_decode(s, 2, d.Q, d.K, d.V, r.O.span(), r.lse.span());
+  for (const std::size_t row : {0, 1, 2, 3}) EXPECT_EQ(std::isnan(r.O[4 * row]), row % 2 == 1) << "row " << row;
+}
+
 TEST(FastAttention, WorkedExampleOfTheNote) {
   // Scores 0, 1 and 3 in base 2; weights 1/8, 1/4 and 1; values 8, 4 and 10.
   const float ln2 = std::log(2.0f);

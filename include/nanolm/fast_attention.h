@@ -72,6 +72,17 @@ void fold_scores(std::int64_t keys, std::int64_t head_dim, std::span<float> S, s
 void fast_attention(const AttentionShape& shape, int threads, std::span<const float> Q, std::span<const float> K,
                     std::span<const float> V, std::span<float> O, std::span<float> lse);
 
+// Step 7. Few queries, many keys, where each key is read for few multiply-adds: no packing, and no tiles. One row's
+// state (row_max, row_sum and O [padded(head_dim)], as in step 5) takes up to kBlockK keys: K and V [keys, head_dim];
+// q [head_dim] is scaled as Q is above.
+inline constexpr std::int64_t kPartKeys = 1024;  // keys of a part, a multiple of kBlockK
+void decode_keys(std::int64_t keys, std::int64_t head_dim, std::span<const float> q, std::span<const float> K,
+                 std::span<const float> V, std::span<float> O, std::span<float> row_max, std::span<float> row_sum);
+// Given: attention for it. The threads take parts of 1024 keys of a kv head from a queue, each for all rows that read
+// that head; then the parts' states are merged. Scratch: padded(head_dim) + head_dim + 16 floats for each row and part.
+void fast_decode(const AttentionShape& shape, int threads, std::span<const float> Q, std::span<const float> K,
+                 std::span<const float> V, std::span<float> O, std::span<float> lse);
+
 // Given: calls body(0) to body(threads - 1), each on a thread of its own, and returns when all have. What one throws is
 // thrown again here.
 inline void run_on_threads(int threads, const std::function<void(int)>& body) {
@@ -136,6 +147,18 @@ inline void check_fold_scores(std::int64_t keys, std::int64_t head_dim, std::spa
   require_at_least("row_max", row_max.size(), 1);
   require_at_least("row_sum", row_sum.size(), 1);
   require_at_least("O", O.size(), padded(head_dim));
+}
+inline void check_decode_keys(std::int64_t keys, std::int64_t head_dim, std::span<const float> q,
+                              std::span<const float> K, std::span<const float> V, std::span<float> O,
+                              std::span<float> row_max, std::span<float> row_sum) {
+  check_head_dim(head_dim);
+  require(keys >= 0 && keys <= kBlockK, "keys must be from 0 to ", kBlockK, ", got ", keys);
+  require_at_least("row_max", row_max.size(), 1);
+  require_at_least("row_sum", row_sum.size(), 1);
+  require_at_least("O", O.size(), padded(head_dim));
+  require_size("q", q.size(), head_dim);
+  require_size("K", K.size(), keys * head_dim);
+  require_size("V", V.size(), keys * head_dim);
 }
 inline void check_fast_attention(const AttentionShape& shape, int threads, std::span<const float> Q,
                                  std::span<const float> K, std::span<const float> V, std::span<float> O,

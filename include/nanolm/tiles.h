@@ -7,6 +7,10 @@
 #include "nanolm/fast_attention.h"
 #include "nanolm/vectors.h"
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 namespace nanolm {
 
 // Two vectors of one row of a tile. The rows have names: compilers keep an array of sums in memory.
@@ -50,10 +54,18 @@ struct Columns {
 };
 
 // One allocation, handed out in pieces that begin at a cache line. It is not filled: a fill is one more pass over it.
+// A large one asks Linux for pages of 2 MiB: panels are read from end to end, and each page of 4 KiB is an address to
+// translate, which costs most in a virtual machine.
 class Scratch {
  public:
-  explicit Scratch(std::int64_t floats)
-      : memory_(static_cast<float*>(::operator new(static_cast<std::size_t>(floats) * sizeof(float), kLine))) {}
+  explicit Scratch(std::int64_t floats) : memory_(nullptr, {}) {
+    const auto bytes = static_cast<std::size_t>(floats) * sizeof(float);
+    const std::align_val_t alignment{bytes < 2 * kLargePage ? 64 : kLargePage};
+    memory_ = {static_cast<float*>(::operator new(bytes, alignment)), {alignment}};
+#if defined(__linux__)
+    if (bytes >= 2 * kLargePage) madvise(memory_.get(), bytes, MADV_HUGEPAGE);  // may be refused, and nothing is lost
+#endif
+  }
   float* take(std::int64_t floats) {
     float* piece = memory_.get() + used_;
     used_ += round_up(floats, kPanel);
@@ -61,9 +73,10 @@ class Scratch {
   }
 
  private:
-  static constexpr std::align_val_t kLine{64};
+  static constexpr std::size_t kLargePage = std::size_t{1} << 21;
   struct Free {
-    void operator()(float* memory) const { ::operator delete(memory, kLine); }
+    void operator()(float* memory) const { ::operator delete(memory, alignment); }
+    std::align_val_t alignment;
   };
   std::unique_ptr<float, Free> memory_;
   std::int64_t used_ = 0;
