@@ -1,4 +1,5 @@
 // Lesson 10 and this machine's peak as C functions, for scripts/compare_torch.py.
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
@@ -41,6 +42,28 @@ int nanolm_fast_attention(const std::int64_t* sizes, float scale, int causal, in
   return reported([&] {
     fast_attention(s, threads, of(Q, q_size(s)), of(K, kv_size(s)), of(V, kv_size(s)), of(O, q_size(s)),
                    of(lse, lse_size(s)));
+  });
+}
+
+int nanolm_fast_decode(const std::int64_t* sizes, float scale, int causal, int threads, const float* Q, const float* K,
+                       const float* V, float* O, float* lse) {
+  using namespace nanolm;
+  const AttentionShape s = shape_of(sizes, scale, causal);
+  return reported([&] {
+    fast_decode(s, threads, of(Q, q_size(s)), of(K, kv_size(s)), of(V, kv_size(s)), of(O, q_size(s)),
+                of(lse, lse_size(s)));
+  });
+}
+
+// Reads so many floats, each thread its part.
+void nanolm_read(const float* data, std::int64_t count, int threads) {
+  static std::atomic<float> sink;
+  nanolm::run_on_threads(threads, [&](int thread) {
+    float sum = 0;
+    const float *first = data + count / threads * thread, *last = first + count / threads;
+#pragma omp simd reduction(+ : sum)
+    for (const float* x = first; x < last; ++x) sum += *x;
+    sink = sum;
   });
 }
 
