@@ -55,6 +55,18 @@ int nanolm_fast_decode(const std::int64_t* sizes, float scale, int causal, int t
   });
 }
 
+int nanolm_fast_backward(const std::int64_t* sizes, float scale, int causal, int threads, const float* Q,
+                         const float* K, const float* V, const float* O, const float* dO, const float* lse, float* dQ,
+                         float* dK, float* dV) {
+  using namespace nanolm;
+  const AttentionShape s = shape_of(sizes, scale, causal);
+  const std::int64_t q = q_size(s), kv = kv_size(s);
+  return reported([&] {
+    fast_backward(s, threads, of(Q, q), of(K, kv), of(V, kv), of(O, q), of(dO, q), of(lse, lse_size(s)), of(dQ, q),
+                  of(dK, kv), of(dV, kv));
+  });
+}
+
 // Reads so many floats, each thread its part.
 void nanolm_read(const float* data, std::int64_t count, int threads) {
   static std::atomic<float> sink;

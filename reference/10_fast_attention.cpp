@@ -5,8 +5,10 @@
 #include <barrier>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "nanolm/fast_attention.h"
+#include "nanolm/fast_blocks.h"
 #include "nanolm/tiles.h"
 #include "nanolm/todo.h"
 
@@ -14,7 +16,6 @@ namespace nanolm {
 
 namespace {
 constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
-constexpr double kLn2 = 0.69314718055994531;
 }  // namespace
 
 void pack_keys(std::int64_t keys, std::int64_t head_dim, std::span<const float> K, std::span<float> panels) {
@@ -156,81 +157,6 @@ void fold_scores(std::int64_t keys, std::int64_t head_dim, std::span<float> S, s
   row_sum[0] += sum(total.left + total.right);
 }
 
-namespace {
-// What one thread needs for a block of queries.
-struct BlockScratch {
-  float *Q, *S, *O;
-};
-
-// One head: its Q, O and lse, and the packed K and V that it reads.
-struct Head {
-  std::span<const float> Q, K_panels, V_panels;
-  std::span<float> O, lse;
-};
-
-// Keys first to last - 1 of a block of queries. Row r of the block sees `visible` of them, if causal r more.
-struct KeyBlock {
-  std::int64_t first, last, visible;
-  bool causal;
-};
-
-void visit_keys(const AttentionShape& shape, const Head& head, const KeyBlock& keys, std::int64_t tiles,
-                const BlockScratch& scratch, std::span<float> row_max, std::span<float> row_sum) {
-  const std::int64_t dim = shape.head_dim, O_row = padded(dim), length = keys.last - keys.first;
-  const auto rest = [](auto span, std::int64_t first) { return span.subspan(static_cast<std::size_t>(first)); };
-  const std::span<float> Q(scratch.Q, static_cast<std::size_t>(kBlockQ * dim));
-  const std::span<float> S(scratch.S, static_cast<std::size_t>(kBlockQ * kBlockK));
-  const std::span<float> O(scratch.O, static_cast<std::size_t>(kBlockQ * O_row));
-  // Keys that the first row of a tile sees, and how many more its last row does.
-  const auto visible = [&](std::int64_t tile) { return keys.visible + (keys.causal ? tile * kTileRows : 0); };
-  const auto extra = [&](std::int64_t tile) {
-    return keys.causal ? std::min(kTileRows - 1, length - visible(tile)) : 0;
-  };
-  for (std::int64_t k = 0; k < length; k += kTileColumns)  // a panel of K stays in L1 while all rows meet it
-    for (std::int64_t t = 0; t < tiles; ++t)
-      if (k < visible(t) + extra(t))
-        score_tile({dim, visible(t) - k, keys.causal}, rest(Q, t * kTileRows * dim),
-                   rest(head.K_panels, (keys.first + k) * dim), rest(S, t * kTileRows * kBlockK + k));
-  for (std::int64_t r = 0; r < tiles * kTileRows; ++r)
-    fold_scores(visible(r / kTileRows) + extra(r / kTileRows), dim, rest(S, r * kBlockK), rest(row_max, r),
-                rest(row_sum, r), rest(O, r * O_row));
-  for (std::int64_t c = 0; c < dim; c += kTileColumns)
-    for (std::int64_t t = 0; t < tiles; ++t)
-      value_tile({visible(t), extra(t), shape.seqlen_k, dim}, rest(S, t * kTileRows * kBlockK),
-                 rest(head.V_panels, c * shape.seqlen_k + keys.first * kPanel), rest(O, t * kTileRows * O_row + c));
-}
-
-void attend(const AttentionShape& shape, const Head& head, std::int64_t first_q, const BlockScratch& scratch) {
-  const std::int64_t dim = shape.head_dim, O_row = padded(dim), rows = std::min(kBlockQ, shape.seqlen_q - first_q);
-  const std::int64_t tiles = block_count(rows, kTileRows);
-  float row_max[kBlockQ], row_sum[kBlockQ];
-  std::fill_n(row_max, kBlockQ, kMinusInf);
-  std::fill_n(row_sum, kBlockQ, 0.0f);
-  std::fill_n(scratch.O, tiles * kTileRows * O_row, 0.0f);
-  const float scale = static_cast<float>(static_cast<double>(shape.scale) / kLn2);
-  for (std::int64_t i = 0; i < rows * dim; ++i) scratch.Q[i] = scale * head.Q.data()[first_q * dim + i];
-  std::fill(scratch.Q + rows * dim, scratch.Q + tiles * kTileRows * dim, 0.0f);
-
-  // Whole tiles of keys that every row sees, then what is left: the triangle of the mask, and the tail.
-  const std::int64_t visible = shape.causal ? first_q + shape.seqlen_k - shape.seqlen_q + 1 : shape.seqlen_k;
-  const std::int64_t whole = visible / kTileColumns * kTileColumns;
-  const std::int64_t last = shape.causal ? visible + rows - 1 : visible;
-  for (std::int64_t k = 0; k < whole; k += kBlockK) {
-    const std::int64_t end = std::min(k + kBlockK, whole);
-    visit_keys(shape, head, {k, end, end - k, false}, tiles, scratch, row_max, row_sum);
-  }
-  if (whole < last)
-    visit_keys(shape, head, {whole, last, visible - whole, shape.causal}, tiles, scratch, row_max, row_sum);
-
-  for (std::int64_t r = 0; r < rows; ++r) {
-    float* O = head.O.data() + (first_q + r) * dim;
-    const float divisor = row_sum[r] == 0 ? 1.0f : row_sum[r];  // an empty row is zero already
-    for (std::int64_t h = 0; h < dim; ++h) O[h] = scratch.O[r * O_row + h] / divisor;
-    head.lse.data()[first_q + r] = static_cast<float>(kLn2 * row_max[r] + std::log(static_cast<double>(row_sum[r])));
-  }
-}
-}  // namespace
-
 void fast_attention(const AttentionShape& shape, int threads, std::span<const float> Q, std::span<const float> K,
                     std::span<const float> V, std::span<float> O, std::span<float> lse) {
   check_fast_attention(shape, threads, Q, K, V, O, lse);
@@ -366,6 +292,164 @@ void fast_decode(const AttentionShape& shape, int threads, std::span<const float
     const float divisor = sum == 0 ? 1.0f : sum;
     for (std::int64_t h = 0; h < dim; ++h) o[h] /= divisor;
   }
+}
+
+void score_gradients(std::int64_t rows, std::int64_t keys, std::span<const float> shift, std::span<const float> delta,
+                     std::span<float> S, std::span<float> dP) {
+  check_score_gradients(rows, keys, shift, delta, S, dP);
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = r * kBlockK; c < r * kBlockK + padded(keys); c += kLanes) {
+      const Floats p = exp2(Floats::load(S.data() + c) - Floats(shift.data()[r]));
+      p.store(S.data() + c);
+      (p * (Floats::load(dP.data() + c) - Floats(delta.data()[r]))).store(dP.data() + c);
+    }
+}
+
+namespace {
+// C [rows, padded(head_dim)] += A B: row r of A takes steps first(r) to last(r) - 1, which lie `step` apart; rows of A
+// lie `row` apart. B is packed in panels of panel_rows rows, of which the first step is row `begin`.
+struct Product {
+  std::int64_t rows, row, step, panel_rows, begin, head_dim;
+};
+template <class Steps>
+void add_product(const Product& p, const float* A, const float* panels, float* C, const Steps& steps) {
+  const std::int64_t C_row = padded(p.head_dim);
+  for (std::int64_t column = 0; column < p.head_dim; column += 2 * kLanes)
+    for (std::int64_t r = 0; r < p.rows; r += kTileRows) {
+      const auto [first, last] = steps(r);
+      Columns B(panels, p.panel_rows, column);
+      B.left += (p.begin + first) * kPanel;
+      B.right += (p.begin + first) * kPanel;
+      Tile sums = load_tile(C + r * C_row + column, C_row);
+      multiply(last - first, A + r * p.row + first * p.step, p.row, p.step, B, sums);
+      store_tile(sums, C + r * C_row + column, C_row);
+    }
+}
+
+constexpr std::int64_t kBackwardKeys = 192;  // a multiple of kTileColumns and of kTileRows, at most kBlockK
+
+struct BackwardScratch {
+  float *K_keys, *V_keys, *K_columns, *Q_columns, *dO_columns;  // packed
+  float *Q, *dO, *P, *dS, *dQ;                                  // of a block of queries
+  float *dK, *dV;                                               // of a kv head
+  float shift[kBlockQ], delta[kBlockQ];                         // of a row: lse in base 2, and sum of O dO
+};
+
+// P and dS of a block: its first row sees `visible` of the keys, with the mask each further row one more.
+void gradients_of_scores(std::int64_t dim, std::int64_t rows, std::int64_t keys, std::int64_t visible, bool causal,
+                         std::int64_t first_k, const BackwardScratch& t) {
+  const auto from = [](auto* data, std::int64_t size) { return std::span(data, static_cast<std::size_t>(size)); };
+  for (std::int64_t c = 0; c < keys; c += kTileColumns)
+    for (std::int64_t r = 0; r < rows; r += kTileRows) {
+      const std::int64_t place = r * kBlockK + c, seen = visible + (causal ? r : 0) - c;
+      const auto P = from(t.P + place, kTileRows * kBlockK), dP = from(t.dS + place, kTileRows * kBlockK);
+      for (std::int64_t i = 0; i < kTileRows && seen + kTileRows <= kTileColumns; ++i) {  // what score_tile may leave
+        std::fill_n(P.data() + i * kBlockK, kTileColumns, kMinusInf);
+        std::fill_n(dP.data() + i * kBlockK, kTileColumns, 0.0f);
+      }
+      if (seen + kTileRows <= 1) continue;
+      const std::int64_t panel = (first_k + c) * dim;
+      score_tile({dim, seen, causal}, from(t.Q + r * dim, kTileRows * dim), from(t.K_keys + panel, kTileColumns * dim),
+                 P);
+      score_tile({dim, kTileColumns, false}, from(t.dO + r * dim, kTileRows * dim),
+                 from(t.V_keys + panel, kTileColumns * dim), dP);
+    }
+  score_gradients(rows, keys, from(t.shift, rows), from(t.delta, rows), from(t.P, rows * kBlockK),
+                  from(t.dS, rows * kBlockK));
+}
+
+// A block of queries of one head against all keys: adds to dK and dV of the kv head, and writes dQ.
+void backward_block(const AttentionShape& s, std::int64_t rows, std::int64_t first_q, const BackwardScratch& t) {
+  const std::int64_t dim = s.head_dim, O_row = padded(dim);
+  std::fill_n(t.dQ, kBlockQ * O_row, 0.0f);
+  for (std::int64_t k = 0; k < s.seqlen_k; k += kBackwardKeys) {
+    const std::int64_t keys = std::min(kBackwardKeys, s.seqlen_k - k);
+    const std::int64_t visible = s.causal ? first_q + s.seqlen_k - s.seqlen_q + 1 - k : keys;
+    if (visible + (s.causal ? rows - 1 : 0) <= 0) break;
+    gradients_of_scores(dim, round_up(rows, kTileRows), keys, visible, s.causal, k, t);
+    // Of dK and dV a tile holds 6 keys: without the mask all rows see them, with it rows from `key - visible + 1` on.
+    const auto rows_that_see = [&](std::int64_t key) {
+      return std::pair(s.causal ? std::clamp<std::int64_t>(key - visible + 1, 0, rows) : 0, rows);
+    };
+    const auto keys_seen = [&](std::int64_t row) {
+      const std::int64_t seen = visible + (s.causal ? row + kTileRows - 1 : 0);
+      return std::pair(std::int64_t{0}, std::clamp<std::int64_t>(seen, 0, keys));
+    };
+    add_product({keys, 1, kBlockK, s.seqlen_q, first_q, dim}, t.P, t.dO_columns, t.dV + k * O_row, rows_that_see);
+    add_product({keys, 1, kBlockK, s.seqlen_q, first_q, dim}, t.dS, t.Q_columns, t.dK + k * O_row, rows_that_see);
+    add_product({rows, kBlockK, 1, s.seqlen_k, k, dim}, t.dS, t.K_columns, t.dQ, keys_seen);
+  }
+}
+}  // namespace
+
+void fast_backward(const AttentionShape& shape, int threads, std::span<const float> Q, std::span<const float> K,
+                   std::span<const float> V, std::span<const float> O, std::span<const float> dO,
+                   std::span<const float> lse, std::span<float> dQ, std::span<float> dK, std::span<float> dV) {
+  check_fast_backward(shape, threads, Q, K, V, O, dO, lse, dQ, dK, dV);
+  const std::int64_t dim = shape.head_dim, O_row = padded(dim), kv_heads = shape.batch * shape.kv_heads;
+  const std::int64_t sq = shape.seqlen_q, sk = shape.seqlen_k, group = shape.q_heads / shape.kv_heads;
+  const std::int64_t workers = std::clamp<std::int64_t>(kv_heads, 1, threads);
+  const std::int64_t key_rows = round_up(sk, kBackwardKeys);
+  Scratch scratch(workers * (2 * padded(sk) * round_up(dim, kPanel) + (sk + 2 * sq) * O_row + 2 * key_rows * O_row +
+                             kBlockQ * (2 * round_up(dim, kPanel) + 2 * kBlockK + O_row)));
+  std::vector<BackwardScratch> of_thread;
+  for (std::int64_t i = 0; i < workers; ++i)
+    of_thread.push_back({scratch.take(padded(sk) * dim),
+                         scratch.take(padded(sk) * dim),
+                         scratch.take(sk * O_row),
+                         scratch.take(sq * O_row),
+                         scratch.take(sq * O_row),
+                         scratch.take(kBlockQ * dim),
+                         scratch.take(kBlockQ * dim),
+                         scratch.take(kBlockQ * kBlockK),
+                         scratch.take(kBlockQ * kBlockK),
+                         scratch.take(kBlockQ * O_row),
+                         scratch.take(key_rows * O_row),
+                         scratch.take(key_rows * O_row),
+                         {},
+                         {}});
+  const auto piece = [](auto* tensor, std::int64_t i, std::int64_t size) {
+    return std::span(tensor + i * size, static_cast<std::size_t>(size));
+  };
+  const float scale = static_cast<float>(static_cast<double>(shape.scale) / kLn2);
+  std::atomic<std::int64_t> next{0};
+  run_on_threads(static_cast<int>(workers), [&](int thread) {
+    BackwardScratch& t = of_thread[static_cast<std::size_t>(thread)];
+    for (std::int64_t kv_head = next++; kv_head < kv_heads; kv_head = next++) {
+      pack_keys(sk, dim, piece(K.data(), kv_head, sk * dim), piece(t.K_keys, 0, padded(sk) * dim));
+      pack_keys(sk, dim, piece(V.data(), kv_head, sk * dim), piece(t.V_keys, 0, padded(sk) * dim));
+      pack_values(sk, dim, piece(K.data(), kv_head, sk * dim), piece(t.K_columns, 0, sk * O_row));
+      std::fill_n(t.dK, key_rows * O_row, 0.0f);
+      std::fill_n(t.dV, key_rows * O_row, 0.0f);
+      for (std::int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
+        pack_values(sq, dim, piece(Q.data(), head, sq * dim), piece(t.Q_columns, 0, sq * O_row));
+        pack_values(sq, dim, piece(dO.data(), head, sq * dim), piece(t.dO_columns, 0, sq * O_row));
+        for (std::int64_t first_q = 0; first_q < sq; first_q += kBlockQ) {
+          const std::int64_t rows = std::min(kBlockQ, sq - first_q), at = (head * sq + first_q) * dim;
+          std::fill_n(t.Q, kBlockQ * dim, 0.0f);
+          std::fill_n(t.dO, kBlockQ * dim, 0.0f);
+          std::copy_n(dO.data() + at, rows * dim, t.dO);
+          for (std::int64_t i = 0; i < rows * dim; ++i) t.Q[i] = scale * Q.data()[at + i];
+          std::fill_n(t.shift, kBlockQ, -kMinusInf);  // 2^(s - inf) = 0: rows that are not there, and empty ones
+          std::fill_n(t.delta, kBlockQ, 0.0f);
+          for (std::int64_t r = 0; r < rows; ++r) {
+            const float row_lse = lse.data()[head * sq + first_q + r];
+            if (row_lse != kMinusInf) t.shift[r] = static_cast<float>(static_cast<double>(row_lse) / kLn2);
+            for (std::int64_t h = 0; h < dim; ++h)
+              t.delta[r] += O.data()[at + r * dim + h] * dO.data()[at + r * dim + h];
+          }
+          backward_block(shape, rows, first_q, t);
+          for (std::int64_t r = 0; r < rows; ++r)
+            for (std::int64_t h = 0; h < dim; ++h) dQ.data()[at + r * dim + h] = shape.scale * t.dQ[r * O_row + h];
+        }
+      }
+      for (std::int64_t j = 0; j < sk; ++j)
+        for (std::int64_t h = 0; h < dim; ++h) {
+          dK.data()[(kv_head * sk + j) * dim + h] = shape.scale * t.dK[j * O_row + h];
+          dV.data()[(kv_head * sk + j) * dim + h] = t.dV[j * O_row + h];
+        }
+    }
+  });
 }
 
 }  // namespace nanolm

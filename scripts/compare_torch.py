@@ -5,9 +5,11 @@
     scripts/compare_torch.py --from notes/data/fast_attention_cpu.json    prints the tables of a record
     ... --write                                                           puts them into the note, between its markers
 
-Each round calls both once, in alternating order, on the same tensors. A ratio is PyTorch's time over ours in one round; a
-table has the median of the rounds' ratios, and the 95 % interval of that median from order statistics. PyTorch is no part
-of the workbook: python3 -m venv torch_venv && torch_venv/bin/pip install torch --index-url https://download.pytorch.org/whl/cpu
+Each round calls both once, in alternating order, on the same tensors. A ratio is PyTorch's time over ours in one round;
+a table has the median of the rounds' ratios, and the 95 % interval of that median from order statistics. PyTorch is no
+part of the workbook; it is one line to install:
+
+    python3 -m venv torch_venv && torch_venv/bin/pip install torch --index-url https://download.pytorch.org/whl/cpu
 """
 
 import argparse
@@ -36,7 +38,8 @@ class Problem(Exception):
 def load_library(build):
     """The built reference with its C functions."""
     build = build or os.path.join(ROOT, "build", "compare_torch")
-    for command in (["cmake", "-S", ROOT, "-B", build, "-DIMPL=reference", "-DNANOLM_CUDA=OFF", "-DNANOLM_EMULATOR=OFF"],
+    settings = ["-DIMPL=reference", "-DNANOLM_CUDA=OFF", "-DNANOLM_EMULATOR=OFF"]
+    for command in (["cmake", "-S", ROOT, "-B", build] + settings,
                     ["cmake", "--build", build, "--target", "fast_attention_c"]):
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8")
         if done.returncode:
@@ -147,6 +150,46 @@ class Bench:
         return case
 
 
+    def backward(self, threads, seqlen, causal):
+        """The backward pass alone, head_dim 64: PyTorch's from a graph that is kept."""
+        torch, head_dim = self.torch, 64
+        torch.set_num_threads(threads)
+        torch.manual_seed(seqlen)
+        Q, K, V = (torch.randn(1, HEADS, seqlen, head_dim, requires_grad=True) for _ in range(3))
+        with torch.enable_grad():
+            out = self.scaled_dot_product(Q, K, V, is_causal=causal)
+        dO, O, lse = torch.randn_like(out), torch.empty_like(out), torch.empty(1, HEADS, seqlen)
+        gradients = [torch.empty_like(out) for _ in range(3)]
+        sizes = (ctypes.c_int64 * 6)(1, HEADS, HEADS, seqlen, seqlen, head_dim)
+        scale = ctypes.c_float(1 / math.sqrt(head_dim))
+
+        def pointers(*tensors):
+            return [ctypes.c_void_p(tensor.data_ptr()) for tensor in tensors]
+
+        self.library.nanolm_fast_attention(sizes, scale, int(causal), threads, *pointers(Q, K, V, O, lse))
+
+        def ours():
+            if self.library.nanolm_fast_backward(sizes, scale, int(causal), threads,
+                                                 *pointers(Q, K, V, O, dO, lse, *gradients)):
+                raise Problem("fast_backward refused the shape")
+
+        def peer():
+            return torch.autograd.grad(out, (Q, K, V), dO, retain_graph=True)
+
+        case = {"threads": threads, "seqlen": seqlen, "head_dim": head_dim, "causal": causal,
+                "flop": 10.0 * HEADS * seqlen * seqlen * head_dim * (0.5 if causal else 1), "ours_s": [], "peer_s": []}
+        ours(), peer()
+        spent = 0.0
+        while len(case["ours_s"]) < self.options.rounds and (spent < self.options.seconds or len(case["ours_s"]) < 7):
+            pair = [("ours_s", ours), ("peer_s", peer)]
+            for key, call in pair if len(case["ours_s"]) % 2 == 0 else pair[::-1]:
+                case[key].append(seconds(call))
+                spent += case[key][-1]
+        if max((a - b).abs().max().item() for a, b in zip(gradients, peer())) > 1e-4:
+            raise Problem("fast_backward and PyTorch differ at %d keys" % seqlen)
+        return case
+
+
 def measure(options):
     try:
         import torch
@@ -156,29 +199,37 @@ def measure(options):
     bench = Bench(torch, library, options)
     peak, matmul = max(bench.peak() for _ in range(20)), bench.matmul()
     if peak < matmul:
-        raise Problem("the measured peak of a core, %.1f GFLOP/s, is below PyTorch's matrix product, %.1f: the peak is wrong"
-                      % (peak / 1e9, matmul / 1e9))
+        raise Problem("the measured peak of a core, %.1f GFLOP/s, is below PyTorch's matrix product, %.1f: the peak is "
+                      "wrong" % (peak / 1e9, matmul / 1e9))
     record = {"machine": processor(), "system": platform.platform(), "cores": os.cpu_count(), "heads": HEADS,
               "torch": torch.__version__, "torch_instructions": torch.backends.cpu.get_cpu_capability(),
               "torch_mkl": torch.backends.mkl.is_available(), "python": platform.python_version(),
               "compiler": compiler(cache), "vector_flags": cache.get("NANOLM_VECTOR_FLAGS", ""),
-              "lanes": library.nanolm_lanes(), "commit": commit(), "peak_flop_per_s": peak, "matmul_flop_per_s": matmul,
-              "decode": [], "forward": []}
+              "lanes": library.nanolm_lanes(), "commit": commit(), "load_average": os.getloadavg(), "peak_flop_per_s": peak, "matmul_flop_per_s": matmul,
+              "decode": [], "backward": [], "forward": []}
     with torch.no_grad():
         for threads in options.threads:
             for seqlen in options.decode_sizes:
                 case = bench.decode(threads, seqlen)
                 record["decode"].append(case)
-                print("%d threads, decode of %d keys: %s" % (threads, seqlen, ratio_text(case)), file=sys.stderr, flush=True)
+                told("%d threads, decode of %d keys" % (threads, seqlen), case)
         for threads in options.threads:
+            for seqlen in options.backward_sizes:
+                for causal in (False, True):
+                    case = bench.backward(threads, seqlen, causal)
+                    record["backward"].append(case)
+                    told("%d threads, backward, S %d%s" % (threads, seqlen, ", causal" * causal), case)
             for head_dim in options.head_dims:
                 for seqlen in options.sizes:
                     for causal in (False, True):
                         case = bench.forward(threads, head_dim, seqlen, causal)
                         record["forward"].append(case)
-                        print("%d threads, head_dim %3d, S %5d%s: %s" % (threads, head_dim, seqlen, ", causal" * causal,
-                                                                       ratio_text(case)), file=sys.stderr, flush=True)
+                        told("%d threads, head_dim %d, S %d%s" % (threads, head_dim, seqlen, ", causal" * causal), case)
     return record
+
+
+def told(what, case):
+    print("%s: %s" % (what, ratio_text(case)), file=sys.stderr, flush=True)
 
 
 def processor():
@@ -231,19 +282,28 @@ def table(heads, rows):
     return "\n".join("| %s |" % " | ".join(row) for row in [heads, ["---"] * len(heads)] + rows)
 
 
+def yes(case):
+    return "yes" if case["causal"] else "no"
+
+
+def milliseconds(value):
+    return "%.2f" % (1e3 * value)
+
+
 def report(record):
     """All tables as Markdown."""
     parts = ["%s, %d cores; %s; PyTorch %s (%s%s), Python %s. Ours: %s, %d lanes. In the same run: peak of a core %.1f "
              "GFLOP/s of fp32 multiply-adds, PyTorch's matrix product %.1f on one thread. %d heads."
              % (record["machine"], record["cores"], record["compiler"], record["torch"], record["torch_instructions"],
-                ", MKL" if record["torch_mkl"] else "", record["python"], record["vector_flags"] or "no processor flags",
-                record["lanes"], record["peak_flop_per_s"] / 1e9, record["matmul_flop_per_s"] / 1e9, record["heads"])]
+                ", MKL" if record["torch_mkl"] else "", record["python"],
+                record["vector_flags"] or "no processor flags", record["lanes"], record["peak_flop_per_s"] / 1e9,
+                record["matmul_flop_per_s"] / 1e9, record["heads"])]
     rows = []
     for case in record["forward"]:
         ours, peer = statistics.median(case["ours_s"]), statistics.median(case["peer_s"])
         share = statistics.median(case["flop"] / t / p for t, p in zip(case["ours_s"], case["peak_flop_per_s"]))
-        rows.append([str(case["threads"]), str(case["head_dim"]), str(case["seqlen"]), "yes" if case["causal"] else "no",
-                     "%.2f" % (1e3 * ours), "%.2f" % (1e3 * peer), ratio_text(case), "%.1f" % (case["flop"] / ours / 1e9),
+        rows.append([str(case["threads"]), str(case["head_dim"]), str(case["seqlen"]), yes(case), milliseconds(ours),
+                     milliseconds(peer), ratio_text(case), "%.1f" % (case["flop"] / ours / 1e9),
                      "%.0f %%" % (100 * share / case["threads"]), str(len(case["ours_s"]))])
     parts.append(table(["threads", "head_dim", "S", "causal", "ours, ms", "PyTorch, ms", "ratio (95 %)", "GFLOP/s",
                         "of the peak", "rounds"], rows))
@@ -258,30 +318,39 @@ def report(record):
              for case in record["forward"] if case["threads"] == 2 and case["seqlen"] >= 1024
              and (case["head_dim"], case["seqlen"], case["causal"]) in one]
     if gains:
-        parts.append("Two threads against one, S of 1024 and more: %.2f to %.2f times as fast." % (min(gains), max(gains)))
+        parts.append("Two threads against one, S of 1024 and more: %.2f to %.2f times as fast."
+                     % (min(gains), max(gains)))
     errors = [(case["ours_error"], case["peer_error"]) for case in record["forward"] if "ours_error" in case]
     if errors:
-        parts.append("Largest error against double precision, S up to 1024: ours %.1e, PyTorch's %.1e; the largest quotient "
-                     "of the two in a case is %.2f." % (max(a for a, _ in errors), max(b for _, b in errors),
+        parts.append("Largest error against double precision, S up to 1024: ours %.1e, PyTorch's %.1e; the largest "
+                     "quotient of the two in a case is %.2f." % (max(a for a, _ in errors), max(b for _, b in errors),
                                                         max(a / b for a, b in errors)))
     if record["decode"]:
-        parts.append("One query of each head against S keys, head_dim 128. Reading is a sum over as many bytes, in the same "
-                     "rounds.")
+        parts.append("One query of each head against S keys, head_dim 128. Reading is a sum over as many bytes, in the "
+                     "same rounds.")
         rows = []
         for case in record["decode"]:
             ours, peer = statistics.median(case["ours_s"]), statistics.median(case["peer_s"])
             share = statistics.median(read / ours for ours, read in zip(case["ours_s"], case["read_s"]))
-            rows.append([str(case["threads"]), str(case["seqlen"]), "%.2f" % (1e3 * ours), "%.2f" % (1e3 * peer),
+            rows.append([str(case["threads"]), str(case["seqlen"]), milliseconds(ours), milliseconds(peer),
                          ratio_text(case), "%.1f" % (case["bytes"] / ours / 1e9), "%.0f %%" % (100 * share)])
         parts.append(table(["threads", "S", "ours, ms", "PyTorch, ms", "ratio (95 %)", "GB/s", "of reading"], rows))
+    if record["backward"]:
+        parts.append("The backward pass alone, head_dim 64; PyTorch's from a graph that is kept.")
+        rows = []
+        for case in record["backward"]:
+            ours, peer = statistics.median(case["ours_s"]), statistics.median(case["peer_s"])
+            rows.append([str(case["threads"]), str(case["seqlen"]), yes(case), milliseconds(ours), milliseconds(peer),
+                         ratio_text(case), "%.1f" % (case["flop"] / ours / 1e9)])
+        parts.append(table(["threads", "S", "causal", "ours, ms", "PyTorch, ms", "ratio (95 %)", "GFLOP/s"], rows))
     return "\n\n".join(parts) + "\n"
 
 
 def write(text):
     with open(NOTE, encoding="utf-8") as file:
         note = file.read()
-    replaced, count = re.subn(r"(<!-- compare_torch -->\n).*?(<!-- /compare_torch -->)", lambda m: m[1] + text + m[2], note,
-                              flags=re.S)
+    replaced, count = re.subn(r"(<!-- compare_torch -->\n).*?(<!-- /compare_torch -->)",
+                              lambda match: match[1] + text + match[2], note, flags=re.S)
     if count != 1:
         raise Problem("the note has no markers <!-- compare_torch -->")
     with open(NOTE, "w", encoding="utf-8") as file:
@@ -289,7 +358,7 @@ def write(text):
 
 
 def numbers(text):
-    return [int(word) for word in text.split(",")]
+    return [int(word) for word in text.split(",") if word]
 
 
 def main():
@@ -301,6 +370,7 @@ def main():
     parser.add_argument("--head-dims", type=numbers, default=[64, 128], metavar="64,128")
     parser.add_argument("--sizes", type=numbers, default=[128, 256, 512, 1024, 2048, 4096, 8192], metavar="128,...")
     parser.add_argument("--decode-sizes", type=numbers, default=[8192, 32768, 131072], metavar="8192,...")
+    parser.add_argument("--backward-sizes", type=numbers, default=[256, 1024, 2048], metavar="256,...")
     parser.add_argument("--rounds", type=int, default=101, help="at most so many a case")
     parser.add_argument("--seconds", type=float, default=4, help="a case ends after so many, but not before 7 rounds")
     parser.add_argument("--build", metavar="DIR", help="build folder (build/compare_torch)")

@@ -6,6 +6,7 @@
 
 #include "nanolm/fast_attention.h"
 #include "support/all_close.h"
+#include "support/backward_problem.h"
 #include "support/cases.h"
 #include "support/data.h"
 #include "support/oracle.h"
@@ -15,7 +16,6 @@
 namespace nanolm {
 namespace {
 
-using Floats = std::vector<float>;
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr double kEps = 0x1p-23;
@@ -23,7 +23,6 @@ constexpr Scores kRegimes[] = {Scores::kNormal, Scores::kLarge, Scores::kGrowing
 constexpr std::int64_t kHeadDims[] = {1, 7, 40, 64, 80, 96, 100, 128, 256};
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-Floats floats(const Output& out) { return {out.span().begin(), out.span().end()}; }
 AttentionShape square(std::int64_t seqlen, std::int64_t head_dim, bool causal) {
   return {1, 1, 1, seqlen, seqlen, head_dim, 1.0f / std::sqrt(static_cast<float>(head_dim)), causal};
 }
@@ -431,6 +430,50 @@ TEST(FastDecode, HiddenKeysMayHoldNaN) {
   Result r(s);
   fast_decode(s, 2, d.Q, d.K, d.V, r.O.span(), r.lse.span());
   for (const std::size_t row : {0, 1, 2, 3}) EXPECT_EQ(std::isnan(r.O[4 * row]), row % 2 == 1) << "row " << row;
+}
+
+TEST(ScoreGradients, AreWeightsTimesWhatDeltaLeaves) {
+  // Rows with lse 1 and 3 in base 2, and one without keys; delta 10, -1 and 5.
+  Floats S(3 * kBlockK, -kInf), dP(3 * kBlockK, 0);
+  S[0] = 1, S[1] = 0, S[40] = -2;
+  dP[0] = 12, dP[1] = 6, dP[40] = 18;
+  S[kBlockK] = 4, dP[kBlockK] = 3;
+  S[2 * kBlockK] = 500, dP[2 * kBlockK] = 7;
+  score_gradients(3, 41, Floats{1, 3, kInf}, Floats{10, -1, 5}, S, dP);
+  EXPECT_EQ((Floats{S[0], S[1], S[40], S[39], S[kBlockK], S[2 * kBlockK]}), (Floats{1, 0.5f, 0.125f, 0, 2, 0}));
+  EXPECT_EQ((Floats{dP[0], dP[1], dP[40], dP[39], dP[kBlockK], dP[2 * kBlockK]}), (Floats{2, -2, 1, 0, 8, 0}));
+}
+
+TEST(FastBackward, MatchesTheOracleForAnyNumberOfThreads) {
+  std::vector<AttentionShape> shapes = attention_shapes(true);
+  for (const bool causal : {false, true}) {
+    shapes.push_back({1, 4, 2, 130, 230, 40, 0.16f, causal});
+    shapes.push_back({1, 2, 2, 230, 130, 7, 0.4f, causal});
+    shapes.push_back({1, 2, 1, 97, 385, 100, 0.1f, causal});
+    shapes.push_back({2, 1, 1, 5, 0, 3, 0.5f, causal});
+  }
+  for (const AttentionShape& s : shapes)
+    for (const Scores regime : {Scores::kNormal, Scores::kGrowing, Scores::kLow}) {
+      SCOPED_TRACE(name(s) + ", " + name(regime));
+      const Case this_case(s, {kBlockQ, kBlockK});
+      const Problem p(s, regime);
+      const oracle::Backward truth = p.truth();
+      const auto gradients = [&](int threads) {
+        Gradients g(s);
+        fast_backward(s, threads, p.data.Q, p.data.K, p.data.V, p.O, p.dO, p.lse, g.dQ.span(), g.dK.span(),
+                      g.dV.span());
+        EXPECT_TRUE(g.dQ.canaries_intact() && g.dK.canaries_intact() && g.dV.canaries_intact());
+        return g;
+      };
+      const Gradients one = gradients(1), three = gradients(3);
+      const double t = oracle::gradient_tolerance(s, truth);
+      EXPECT_TRUE(all_close(one.dQ, truth.dQ, t * truth.dQ_magnitude, query_dims(s, {kBlockQ, kBlockK}))) << "dQ";
+      EXPECT_TRUE(all_close(one.dK, truth.dK, t * truth.dK_magnitude, key_dims(s, {kBlockQ, kBlockK}))) << "dK";
+      EXPECT_TRUE(all_close(one.dV, truth.dV, t * truth.dV_magnitude, key_dims(s, {kBlockQ, kBlockK}))) << "dV";
+      EXPECT_EQ(floats(one.dQ), floats(three.dQ));
+      EXPECT_EQ(floats(one.dK), floats(three.dK));
+      EXPECT_EQ(floats(one.dV), floats(three.dV));
+    }
 }
 
 TEST(FastAttention, WorkedExampleOfTheNote) {

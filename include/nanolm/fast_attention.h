@@ -83,6 +83,17 @@ void decode_keys(std::int64_t keys, std::int64_t head_dim, std::span<const float
 void fast_decode(const AttentionShape& shape, int threads, std::span<const float> Q, std::span<const float> K,
                  std::span<const float> V, std::span<float> O, std::span<float> lse);
 
+// Step 8. Of a block of the backward pass, in place: S [rows, kBlockK] becomes P = 2^(S - shift), dP becomes
+// dS = P (dP - delta), for the first `keys` of each row and up to the next multiple of 32. shift is lse in base 2, +inf
+// in a row without keys.
+void score_gradients(std::int64_t rows, std::int64_t keys, std::span<const float> shift, std::span<const float> delta,
+                     std::span<float> S, std::span<float> dP);
+// Given: the gradients of lesson 06, which names and bounds them. The threads take kv heads from a queue. Scratch: for
+// each thread packed K, V, Q and dO of a head, its dK and dV, and blocks. NaN as said at the top.
+void fast_backward(const AttentionShape& shape, int threads, std::span<const float> Q, std::span<const float> K,
+                   std::span<const float> V, std::span<const float> O, std::span<const float> dO,
+                   std::span<const float> lse, std::span<float> dQ, std::span<float> dK, std::span<float> dV);
+
 // Given: calls body(0) to body(threads - 1), each on a thread of its own, and returns when all have. What one throws is
 // thrown again here.
 inline void run_on_threads(int threads, const std::function<void(int)>& body) {
@@ -171,6 +182,33 @@ inline void check_fast_attention(const AttentionShape& shape, int threads, std::
   require_size("V", V.size(), kv_size(shape));
   require_size("O", O.size(), q_size(shape));
   require_size("lse", lse.size(), lse_size(shape));
+}
+
+inline void check_score_gradients(std::int64_t rows, std::int64_t keys, std::span<const float> shift,
+                                  std::span<const float> delta, std::span<float> S, std::span<float> dP) {
+  require(rows >= 0 && rows <= kBlockQ, "rows must be from 0 to ", kBlockQ, ", got ", rows);
+  require(keys >= 0 && keys <= kBlockK, "keys must be from 0 to ", kBlockK, ", got ", keys);
+  require_size("shift", shift.size(), rows);
+  require_size("delta", delta.size(), rows);
+  require_size("S", S.size(), rows * kBlockK);
+  require_size("dP", dP.size(), rows * kBlockK);
+}
+inline void check_fast_backward(const AttentionShape& shape, int threads, std::span<const float> Q,
+                                std::span<const float> K, std::span<const float> V, std::span<const float> O,
+                                std::span<const float> dO, std::span<const float> lse, std::span<float> dQ,
+                                std::span<float> dK, std::span<float> dV) {
+  check_shape(shape);
+  check_head_dim(shape.head_dim);
+  require(threads >= 1 && threads <= 1024, "threads must be from 1 to 1024, got ", threads);
+  require_size("Q", Q.size(), q_size(shape));
+  require_size("K", K.size(), kv_size(shape));
+  require_size("V", V.size(), kv_size(shape));
+  require_size("lse", lse.size(), lse_size(shape));
+  require_size("dQ", dQ.size(), q_size(shape));
+  require_size("O", O.size(), q_size(shape));
+  require_size("dO", dO.size(), q_size(shape));
+  require_size("dK", dK.size(), kv_size(shape));
+  require_size("dV", dV.size(), kv_size(shape));
 }
 
 }  // namespace nanolm
