@@ -205,7 +205,8 @@ def measure(options):
               "torch": torch.__version__, "torch_instructions": torch.backends.cpu.get_cpu_capability(),
               "torch_mkl": torch.backends.mkl.is_available(), "python": platform.python_version(),
               "compiler": compiler(cache), "vector_flags": cache.get("NANOLM_VECTOR_FLAGS", ""),
-              "lanes": library.nanolm_lanes(), "commit": commit(), "load_average": os.getloadavg(), "peak_flop_per_s": peak, "matmul_flop_per_s": matmul,
+              "lanes": library.nanolm_lanes(), "commit": commit(), "load_average": os.getloadavg(),
+              "peak_flop_per_s": peak, "matmul_flop_per_s": matmul,
               "decode": [], "backward": [], "forward": []}
     with torch.no_grad():
         for threads in options.threads:
@@ -383,8 +384,8 @@ def main():
             record = measure(options)
         if options.out:
             with open(options.out, "w", encoding="utf-8") as file:
-                json.dump(record, file, indent=1)
-                file.write("\n")
+                text = json.dumps(record, indent=1)  # and the samples of a case in one line
+                file.write(re.sub(r"\[[-\d.e+,\s]+\]", lambda samples: re.sub(r"\s+", " ", samples[0]), text) + "\n")
         text = report(record)
         if options.write:
             write(text)
