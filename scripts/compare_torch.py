@@ -201,7 +201,7 @@ def measure(options):
     if peak < matmul:
         raise Problem("the measured peak of a core, %.1f GFLOP/s, is below PyTorch's matrix product, %.1f: the peak is "
                       "wrong" % (peak / 1e9, matmul / 1e9))
-    record = {"machine": processor(), "system": platform.platform(), "cores": os.cpu_count(), "heads": HEADS,
+    record = {"machine": processor(), "system": "%s %s" % (platform.system(), platform.machine()), "cores": os.cpu_count(), "heads": HEADS,
               "torch": torch.__version__, "torch_instructions": torch.backends.cpu.get_cpu_capability(),
               "torch_mkl": torch.backends.mkl.is_available(), "python": platform.python_version(),
               "compiler": compiler(cache), "vector_flags": cache.get("NANOLM_VECTOR_FLAGS", ""),
