@@ -16,6 +16,9 @@ unset(CMAKE_REQUIRED_FLAGS)
 unset(CMAKE_REQUIRED_QUIET)
 
 function(add_vectors lesson)
+  if(NOT TARGET ${lesson})
+    return()  # this build is of other lessons
+  endif()
   separate_arguments(flags NATIVE_COMMAND "${NANOLM_VECTOR_FLAGS}")
   target_compile_options(${lesson} PRIVATE ${flags})
   target_link_libraries(${lesson} PUBLIC Threads::Threads)
