@@ -85,6 +85,13 @@ class Notes(unittest.TestCase):
             with self.subTest(name):
                 self.assertEqual(bool(one["racecheck"]), name in hazards)
 
+    def test_tables_of_the_fast_kernel_are_of_its_record(self):
+        printed = workbook.run(sys.executable, self.root / "scripts/compare_torch.py", "--from",
+                               self.root / "notes/data/fast_attention_cpu.json").text
+        note = (self.root / "notes/10_fast_attention.md").read_text()
+        block = re.search(r"<!-- compare_torch -->\n(.*?)<!-- /compare_torch -->", note, re.S)
+        self.assertEqual(block[1], printed, "scripts/compare_torch.py --from RECORD --write puts them there")
+
     def test_links_lead_to_files(self):
         pages = [*self.root.glob("*.md"), *(self.root / "notes").rglob("*.md")]
         self.assertTrue(pages, "no page was found")
