@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "block.h"
 #include "memory.h"
@@ -136,6 +137,14 @@ inline Origin here(const void* return_address) {
   return {return_address, called ? thread->calls[thread->depth - 1] : nullptr};
 }
 
+// The linker may have chosen a kernel's copy of the library's functions, which report their accesses.
+template <class... A>
+void profiled_access(Thread& thread, A... arguments) {
+  const bool was_unchecked = std::exchange(thread.unchecked, true);
+  profiler::access(thread, arguments...);
+  thread.unchecked = was_unchecked;
+}
+
 inline void access(const void* pointer, std::size_t bytes, Access kind, bool aligned, const Origin& origin) {
   const bool write = kind != Access::kRead;
   static DeviceMemory* memory = nullptr;
@@ -150,7 +159,7 @@ inline void access(const void* pointer, std::size_t bytes, Access kind, bool ali
     if (kind != Access::kRead) ++counted.stores, counted.store_bytes += static_cast<std::int64_t>(bytes);
     if (kind != Access::kWrite) ++counted.loads, counted.load_bytes += static_cast<std::int64_t>(bytes);
     if (profiler::is_on()) [[unlikely]]
-      profiler::access(*thread, address, bytes, kind, origin, nullptr);
+      profiled_access(*thread, address, bytes, kind, origin, nullptr);
     const Allocation* const a = memory->find(address);
     if (a->cells) [[unlikely]]
       touch(*thread, a->array, a->cells, a->begin, address, bytes, kind, origin);
@@ -162,7 +171,7 @@ inline void access(const void* pointer, std::size_t bytes, Access kind, bool ali
     if (!v) report(address, bytes, write, Wrong::kPlace, origin);
     if (aligned && address % bytes) report(address, bytes, write, Wrong::kAlignment, origin);
     if (profiler::is_on() && kind != Access::kBegunWrite) [[unlikely]]
-      profiler::access(*thread, address, bytes, kind, origin, v);
+      profiled_access(*thread, address, bytes, kind, origin, v);
     if (Cell* const cells = thread->block->shared_cells()) [[unlikely]]
       touch(*thread, v->array, cells, thread->block->arena(), address, bytes, kind, origin);
     return;

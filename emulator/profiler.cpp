@@ -4,6 +4,7 @@
 #include <bit>
 #include <map>
 #include <unordered_map>
+#include <utility>
 
 #include "emulator/profile.h"
 #include "faults.h"
@@ -204,12 +205,16 @@ void access(const Thread& thread, std::uintptr_t address, std::size_t bytes, Acc
 }
 
 void warp_met(int warp) {
+  bool none = false;
+  bool& unchecked = current_thread ? current_thread->unchecked : none;  // as faults.cpp has it
+  const bool was_unchecked = std::exchange(unchecked, true);
   for (auto& [key, site] : sites) {
     std::vector<WarpAccess>& accesses = site.of_warp[warp];
     for (const WarpAccess& a : accesses) a.variable ? count_shared(a, site) : count_global(a, site);
     accesses.clear();
     std::fill_n(site.visits + warp * kWarp, kWarp, 0u);
   }
+  unchecked = was_unchecked;
 }
 
 void block_met(bool is_barrier) {
