@@ -11,12 +11,12 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <utility>
 
 #include "block.h"
 #include "memory.h"
 #include "profiler.h"
 #include "runtime.h"
+#include "text.h"
 
 extern char __executable_start, _end;
 
@@ -66,15 +66,15 @@ std::vector<std::string> source_lines(const void* return_address) {
 }
 
 std::string place_text(const Origin& origin, const Thread* thread) {
-  if (origin.place.file) return std::string(origin.place.file) + ":" + std::to_string(origin.place.line) + ": ";
+  if (origin.place.file) return text(origin.place);
   std::vector<std::string> lines = source_lines(origin.return_address);
-  if (lines.empty()) return thread ? std::string("kernel ") + thread->block->launch().name + ": " : "";
+  if (lines.empty()) return thread ? std::string("kernel ") + thread->block->launch().name : "";
   for (const std::string& line : source_lines(origin.call)) lines.push_back(line);
   std::string says = lines[0];
   const char* front = " (called at line ";
   for (std::size_t i = 1; i < lines.size(); ++i, front = ", at line ")
     says += front + lines[i].substr(lines[i].rfind(':') + 1);
-  return says + (lines.size() > 1 ? "): " : ": ");
+  return says + (lines.size() > 1 ? ")" : "");
 }
 
 namespace {
@@ -115,12 +115,13 @@ enum class Wrong { kPlace, kAlignment };
                                                    const Origin& origin) {
   Thread* const thread = current_thread;
   if (!thread) {
-    std::fprintf(stderr, "%shost code %s device memory; only cudaMemcpy and kernels can\n",
-                 place_text(origin, nullptr).c_str(), write ? "writes" : "reads");
+    const std::string place = place_text(origin, nullptr);
+    std::fprintf(stderr, "%s%shost code %s device memory; only cudaMemcpy and kernels can\n", place.c_str(),
+                 place.empty() ? "" : ": ", write ? "writes" : "reads");
     std::abort();
   }
   thread->unchecked = true;
-  std::string says = place_text(origin, thread) + "thread " + text(thread->index) + " of block " +
+  std::string says = place_text(origin, thread) + ": thread " + text(thread->index) + " of block " +
                      text(thread->block->block_index()) + (write ? " writes " : " reads ") + std::to_string(bytes) +
                      " bytes ";
   if (wrong == Wrong::kAlignment)
@@ -137,14 +138,6 @@ inline Origin here(const void* return_address) {
   return {return_address, called ? thread->calls[thread->depth - 1] : nullptr};
 }
 
-// The linker may have chosen a kernel's copy of the library's functions, which report their accesses.
-template <class... A>
-void profiled_access(Thread& thread, A... arguments) {
-  const bool was_unchecked = std::exchange(thread.unchecked, true);
-  profiler::access(thread, arguments...);
-  thread.unchecked = was_unchecked;
-}
-
 inline void access(const void* pointer, std::size_t bytes, Access kind, bool aligned, const Origin& origin) {
   const bool write = kind != Access::kRead;
   static DeviceMemory* memory = nullptr;
@@ -159,7 +152,7 @@ inline void access(const void* pointer, std::size_t bytes, Access kind, bool ali
     if (kind != Access::kRead) ++counted.stores, counted.store_bytes += static_cast<std::int64_t>(bytes);
     if (kind != Access::kWrite) ++counted.loads, counted.load_bytes += static_cast<std::int64_t>(bytes);
     if (profiler::is_on()) [[unlikely]]
-      profiled_access(*thread, address, bytes, kind, origin, nullptr);
+      profiler::access(*thread, address, bytes, kind, origin, nullptr);
     const Allocation* const a = memory->find(address);
     if (a->cells) [[unlikely]]
       touch(*thread, a->array, a->cells, a->begin, address, bytes, kind, origin);
@@ -171,7 +164,7 @@ inline void access(const void* pointer, std::size_t bytes, Access kind, bool ali
     if (!v) report(address, bytes, write, Wrong::kPlace, origin);
     if (aligned && address % bytes) report(address, bytes, write, Wrong::kAlignment, origin);
     if (profiler::is_on() && kind != Access::kBegunWrite) [[unlikely]]
-      profiled_access(*thread, address, bytes, kind, origin, v);
+      profiler::access(*thread, address, bytes, kind, origin, v);
     if (Cell* const cells = thread->block->shared_cells()) [[unlikely]]
       touch(*thread, v->array, cells, thread->block->arena(), address, bytes, kind, origin);
     return;
