@@ -24,6 +24,8 @@ import subprocess
 import sys
 import time
 
+from note_tables import put, table
+
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 NOTE = os.path.join(ROOT, "notes", "10_fast_attention.md")
 HOW = ("PyTorch is not installed in this Python: python3 -m venv torch_venv && torch_venv/bin/pip install torch "
@@ -279,10 +281,6 @@ def geometric_mean(values):
     return math.exp(statistics.fmean(map(math.log, values)))
 
 
-def table(heads, rows):
-    return "\n".join("| %s |" % " | ".join(row) for row in [heads, ["---"] * len(heads)] + rows)
-
-
 def yes(case):
     return "yes" if case["causal"] else "no"
 
@@ -347,17 +345,6 @@ def report(record):
     return "\n\n".join(parts) + "\n"
 
 
-def write(text):
-    with open(NOTE, encoding="utf-8") as file:
-        note = file.read()
-    replaced, count = re.subn(r"(<!-- compare_torch -->\n).*?(<!-- /compare_torch -->)",
-                              lambda match: match[1] + text + match[2], note, flags=re.S)
-    if count != 1:
-        raise Problem("the note has no markers <!-- compare_torch -->")
-    with open(NOTE, "w", encoding="utf-8") as file:
-        file.write(replaced)
-
-
 def numbers(text):
     return [int(word) for word in text.split(",") if word]
 
@@ -388,7 +375,7 @@ def main():
                 file.write(re.sub(r"\[[-\d.e+,\s]+\]", lambda samples: re.sub(r"\s+", " ", samples[0]), text) + "\n")
         text = report(record)
         if options.write:
-            write(text)
+            put(NOTE, "compare_torch", text)
         else:
             print(text, end="")
     except (Problem, OSError) as problem:
