@@ -6,6 +6,7 @@
 #include <span>
 
 #include "nanolm/fast_attention.h"
+#include "nanolm/threads.h"
 
 namespace nanolm {
 extern const double multiply_add_step_flop_native;

@@ -5,7 +5,9 @@
     scripts/compare_torch.py --from notes/data/fast_attention_cpu.json    prints the tables of a record
     ... --write                                                           puts them into the note, between its markers
 
-Each round calls both once, in alternating order, on the same tensors. A ratio is PyTorch's time over ours in one round;
+Each round times both once, in alternating order, on the same tensors; with two threads after a pause and one call that
+is not timed, since a pool's threads spin for some milliseconds behind their last call and take a core from the other
+side. A ratio is PyTorch's time over ours in one round;
 a table has the median of the rounds' ratios, and the 95 % interval of that median from order statistics. PyTorch is no
 part of the workbook; it is one line to install:
 
@@ -31,6 +33,7 @@ NOTE = os.path.join(ROOT, "notes", "10_fast_attention.md")
 HOW = ("PyTorch is not installed in this Python: python3 -m venv torch_venv && torch_venv/bin/pip install torch "
        "--index-url https://download.pytorch.org/whl/cpu, then torch_venv/bin/python scripts/compare_torch.py")
 HEADS = 8
+PAUSE = 0.03  # seconds; libgomp's threads spin for about 5 ms
 
 
 class Problem(Exception):
@@ -55,7 +58,11 @@ def load_library(build):
     return library, cache
 
 
-def seconds(call):
+def seconds(call, threads=1):
+    """Time of one call. Threads that spin behind the other side's call have stopped before it, and its own are awake."""
+    if threads > 1:
+        time.sleep(PAUSE)
+        call()
     start = time.perf_counter()
     call()
     return time.perf_counter() - start
@@ -104,7 +111,7 @@ class Bench:
             case["peak_flop_per_s"].append(self.peak())
             pair = [("ours_s", ours), ("peer_s", peer)]
             for key, call in pair if rounds % 2 == 0 else pair[::-1]:
-                case[key].append(seconds(call))
+                case[key].append(seconds(call, threads))
                 spent += case[key][-1]
             rounds += 1
         if seqlen <= 1024 and threads == 1:
@@ -145,7 +152,7 @@ class Bench:
         while len(case["ours_s"]) < self.options.rounds and (spent < self.options.seconds or len(case["ours_s"]) < 7):
             shift = len(case["ours_s"]) % 3
             for key, call in calls[shift:] + calls[:shift]:
-                case[key].append(seconds(call))
+                case[key].append(seconds(call, threads))
                 spent += case[key][-1]
         if (O - peer()).abs().max().item() > 1e-5:
             raise Problem("fast_decode and PyTorch differ at %d keys" % seqlen)
@@ -185,7 +192,7 @@ class Bench:
         while len(case["ours_s"]) < self.options.rounds and (spent < self.options.seconds or len(case["ours_s"]) < 7):
             pair = [("ours_s", ours), ("peer_s", peer)]
             for key, call in pair if len(case["ours_s"]) % 2 == 0 else pair[::-1]:
-                case[key].append(seconds(call))
+                case[key].append(seconds(call, threads))
                 spent += case[key][-1]
         if max((a - b).abs().max().item() for a, b in zip(gradients, peer())) > 1e-4:
             raise Problem("fast_backward and PyTorch differ at %d keys" % seqlen)
