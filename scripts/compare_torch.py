@@ -5,8 +5,8 @@
     scripts/compare_torch.py --from notes/data/fast_attention_cpu.json    prints the tables of a record
     ... --write                                                           puts them into the note, between its markers
 
-Each round times both once, in alternating order, on the same tensors; with two threads after a pause and one call that
-is not timed, since a pool's threads spin for some milliseconds behind their last call and take a core from the other
+Each round times both once, in alternating order, on the same tensors; with two threads after a pause and calls that
+are not timed, since a pool's threads spin for some milliseconds behind their last call and take a core from the other
 side. A ratio is PyTorch's time over ours in one round;
 a table has the median of the rounds' ratios, and the 95 % interval of that median from order statistics. PyTorch is no
 part of the workbook; it is one line to install:
@@ -33,7 +33,7 @@ NOTE = os.path.join(ROOT, "notes", "10_fast_attention.md")
 HOW = ("PyTorch is not installed in this Python: python3 -m venv torch_venv && torch_venv/bin/pip install torch "
        "--index-url https://download.pytorch.org/whl/cpu, then torch_venv/bin/python scripts/compare_torch.py")
 HEADS = 8
-PAUSE = 0.03  # seconds; libgomp's threads spin for about 5 ms
+PAUSE, WARM = 0.03, 0.01  # seconds; libgomp's threads spin for about 5 ms
 
 
 class Problem(Exception):
@@ -62,7 +62,9 @@ def seconds(call, threads=1):
     """Time of one call. Threads that spin behind the other side's call have stopped before it, and its own are awake."""
     if threads > 1:
         time.sleep(PAUSE)
-        call()
+        start = time.perf_counter()
+        while time.perf_counter() < start + WARM:
+            call()
     start = time.perf_counter()
     call()
     return time.perf_counter() - start
@@ -352,6 +354,12 @@ def report(record):
     return "\n\n".join(parts) + "\n"
 
 
+def write_record(path, record):
+    with open(path, "w", encoding="utf-8") as file:
+        text = json.dumps(record, indent=1)  # and the samples of a case in one line
+        file.write(re.sub(r"\[[-\d.e+,\s]+\]", lambda samples: re.sub(r"\s+", " ", samples[0]), text) + "\n")
+
+
 def numbers(text):
     return [int(word) for word in text.split(",") if word]
 
@@ -377,9 +385,7 @@ def main():
         else:
             record = measure(options)
         if options.out:
-            with open(options.out, "w", encoding="utf-8") as file:
-                text = json.dumps(record, indent=1)  # and the samples of a case in one line
-                file.write(re.sub(r"\[[-\d.e+,\s]+\]", lambda samples: re.sub(r"\s+", " ", samples[0]), text) + "\n")
+            write_record(options.out, record)
         text = report(record)
         if options.write:
             put(NOTE, "compare_torch", text)

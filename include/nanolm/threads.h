@@ -17,8 +17,8 @@
 namespace nanolm {
 
 // Returns when the value is not `old`, and what it then is. It looks for 2 ms, in which other threads may have the
-// processor, before it sleeps: to wake a thread takes 50 us, and a processor of a virtual machine that has nothing to do
-// may take a millisecond to come back.
+// processor, before it sleeps: to wake a thread takes 50 us, and a processor of a virtual machine that has nothing to
+// do may take a millisecond to come back.
 template <class T>
 T wait_while(const std::atomic<T>& value, T old) {
   const auto sleep = std::chrono::steady_clock::now() + std::chrono::milliseconds(2);
