@@ -22,7 +22,7 @@ constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
 
 void pack_keys(std::int64_t keys, std::int64_t head_dim, std::span<const float> K, std::span<float> panels) {
   check_pack(keys, head_dim, K, panels, padded(keys) * head_dim);
-  // TODO: copy K so that a key is a column of its panel, 4 x 4 elements at a time. About 13 lines.
+  // TODO: copy K so that a key is a column of its panel, and zeros behind the last key. About 4 lines.
   todo();
   // end
 }

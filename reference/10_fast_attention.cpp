@@ -22,19 +22,10 @@ constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
 
 void pack_keys(std::int64_t keys, std::int64_t head_dim, std::span<const float> K, std::span<float> panels) {
   check_pack(keys, head_dim, K, panels, padded(keys) * head_dim);
-  const std::int64_t whole_keys = keys / 4 * 4, whole_dim = head_dim / 4 * 4;
-  // Where key j's element h belongs.
-  const auto place = [&](std::int64_t j, std::int64_t h) {
-    return panels.data() + j / kPanel * kPanel * head_dim + h * kPanel + j % kPanel;
-  };
-  for (std::int64_t j = 0; j < whole_keys; j += 4) {
-    const float* k = K.data() + j * head_dim;
-    for (std::int64_t h = 0; h < whole_dim; h += 4) transpose_4x4(k + h, head_dim, place(j, h), kPanel);
-    for (std::int64_t h = whole_dim; h < head_dim; ++h)
-      for (std::int64_t i = 0; i < 4; ++i) place(j, h)[i] = k[i * head_dim + h];
-  }
-  for (std::int64_t j = whole_keys; j < padded(keys); ++j)
-    for (std::int64_t h = 0; h < head_dim; ++h) *place(j, h) = j < keys ? K.data()[j * head_dim + h] : 0.0f;
+  for (std::int64_t j = 0; j < padded(keys); ++j)
+    for (std::int64_t h = 0; h < head_dim; ++h)
+      panels.data()[j / kPanel * kPanel * head_dim + h * kPanel + j % kPanel] =
+          j < keys ? K.data()[j * head_dim + h] : 0.0f;
 }
 
 void pack_values(std::int64_t keys, std::int64_t head_dim, std::span<const float> V, std::span<float> panels) {

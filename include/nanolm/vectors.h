@@ -29,13 +29,13 @@ inline constexpr std::int64_t kLanes = 8;
 inline constexpr std::int64_t kLanes = 4;  // SSE2, NEON
 #endif
 
-// Four floats, and four of the eight that a and b hold.
+// Four floats, and the same in another order.
 typedef float Four __attribute__((vector_size(16)));
-#if defined(__has_builtin) && __has_builtin(__builtin_shufflevector)
-#define NANOLM_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-#else  // g++ 11
+#if defined(__clang__)
+#define NANOLM_SHUFFLE(x, ...) __builtin_shufflevector(x, x, __VA_ARGS__)
+#else
 typedef std::int32_t FourIndices __attribute__((vector_size(16)));
-#define NANOLM_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, FourIndices{__VA_ARGS__})
+#define NANOLM_SHUFFLE(x, ...) __builtin_shuffle(x, FourIndices{__VA_ARGS__})
 #endif
 
 class Floats {
@@ -96,22 +96,10 @@ class Floats {
     std::memcpy(parts, &x.lanes_, sizeof parts);
     for (int half = kLanes / 8; half > 0; half /= 2)
       for (int i = 0; i < half; ++i) parts[i] = combine(parts[i], parts[i + half]);
-    const Four pairs = combine(parts[0], NANOLM_SHUFFLE(parts[0], parts[0], 2, 3, 0, 1));
-    return combine(pairs, NANOLM_SHUFFLE(pairs, pairs, 1, 0, 3, 2))[0];
+    const Four pairs = combine(parts[0], NANOLM_SHUFFLE(parts[0], 2, 3, 0, 1));
+    return combine(pairs, NANOLM_SHUFFLE(pairs, 1, 0, 3, 2))[0];
   }
   Lanes lanes_;
 };
-
-// to[j * to_row + i] = from[i * from_row + j] for i and j from 0 to 3: 4 loads, 8 shuffles and 4 stores in place of 32
-// moves.
-inline void transpose_4x4(const float* from, std::int64_t from_row, float* to, std::int64_t to_row) {
-  Four rows[4];
-  for (int i = 0; i < 4; ++i) std::memcpy(&rows[i], from + i * from_row, sizeof rows[i]);
-  const Four a = NANOLM_SHUFFLE(rows[0], rows[2], 0, 4, 1, 5), b = NANOLM_SHUFFLE(rows[1], rows[3], 0, 4, 1, 5);
-  const Four c = NANOLM_SHUFFLE(rows[0], rows[2], 2, 6, 3, 7), d = NANOLM_SHUFFLE(rows[1], rows[3], 2, 6, 3, 7);
-  const Four columns[4] = {NANOLM_SHUFFLE(a, b, 0, 4, 1, 5), NANOLM_SHUFFLE(a, b, 2, 6, 3, 7),
-                           NANOLM_SHUFFLE(c, d, 0, 4, 1, 5), NANOLM_SHUFFLE(c, d, 2, 6, 3, 7)};
-  for (int i = 0; i < 4; ++i) std::memcpy(to + i * to_row, &columns[i], sizeof columns[i]);
-}
 
 }  // namespace nanolm
