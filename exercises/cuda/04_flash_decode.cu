@@ -1,18 +1,18 @@
 // Decode: one query a sequence against a long cache, cut into splits (notes/cuda/04_flash_decode.md).
 //
-// What it adds to 03: the keys of one head are shared out to many blocks, and their results merged by lse as in lesson
-// 07. Only the query heads of one kv head reuse a key, so one thread has all of them, and the cache goes from main
-// memory into registers: threads have nothing to share.
+// What it adds to 03: the keys of one head are shared out to many blocks, and their results merged by m and d as in
+// lessons 03 and 07. Only the query heads of one kv head reuse a key, so one thread has all of them; the next keys come
+// by cp.async while it computes, into slots of shared memory that no other thread reads: they need no barrier.
 //
 // Budget for bf16, head_dim 128 and 4 query heads a kv head. A key and its value are 512 bytes and 4 * 2 * 128 = 1024
 // multiply-adds. An H200 reads 4.3 TB/s, 8.4e9 keys a second, which take 8.6e12 of its 32.6e12 multiply-adds. To keep
-// 4.3 TB/s coming at 800 ns a load, 3.4 MB must be on their way, 26 KB an SM: 512 threads with 4 loads of 16 bytes
-// each.
+// 4.3 TB/s coming at 800 ns a load, 3.4 MB must be on their way, 26 KB an SM: 512 threads have 8 pieces of 16 bytes
+// each, 64 KB.
 #include <algorithm>
-#include <cstring>
 #include <limits>
 
 #include "nanolm/cuda/ladder.h"
+#include "nanolm/cuda/ptx.h"
 #include "nanolm/todo.h"
 
 namespace nanolm::cuda {
@@ -21,7 +21,6 @@ namespace {
 constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
 constexpr float kLog2E = 1.44269504f;  // log2(e)
 constexpr int kWarp = 32, kWarps = 4, kThreads = kWarp * kWarps;
-constexpr int kAhead = 4;  // keys of a thread whose loads are on their way together
 
 // So many blocks have their Q, O and rows in an SM's registers.
 __host__ __device__ constexpr int blocks_per_sm(std::int64_t group) { return group <= 4 ? 4 : 2; }
@@ -36,17 +35,16 @@ struct Tile {
   static constexpr int kLanes = kHeadDim / kPerVector < kWarp ? kHeadDim / kPerVector : kWarp;
   static constexpr int kVectors = kHeadDim / (kPerVector * kLanes), kElements = kVectors * kPerVector;
   static constexpr int kKeys = kThreads / kLanes;  // of a block at a time
-  static constexpr int kBlocksPerSm = kVectors > 1 ? 2 : blocks_per_sm(kGroup);
+  static constexpr int kAhead = 4 / kVectors;      // keys of a thread that come together
+  static constexpr int kBlocksPerSm = blocks_per_sm(kGroup);
   static __device__ int lane() { return static_cast<int>(threadIdx.x) % kLanes; }
   static __device__ int key() { return static_cast<int>(threadIdx.x) / kLanes; }
   static __device__ int column(int e) { return (e / kPerVector * kLanes + lane()) * kPerVector + e % kPerVector; }
 };
 
-// What a thread has of a row of K or V, as it lies in memory.
-template <class Tile>
-struct Row {
-  uint4 pieces[Tile::kVectors];
-};
+// Pieces of K and V in shared memory: two steps' of kAhead keys, [step][K or V][piece][thread].
+constexpr int kPieces = 4;
+using Slots = uint4[2][2][kPieces][kThreads];
 
 // The running state of kGroup query heads, over the keys that this thread has seen; m before it is scaled.
 template <class Tile>
@@ -54,11 +52,12 @@ struct State {
   float row_max[Tile::kGroup], row_sum[Tile::kGroup], O[Tile::kGroup][Tile::kElements];
 };
 
-// The results of all splits: O divided by its own sum, [rows, splits, head_dim], and lse, [rows, splits].
+// The states of all splits: O not divided by d, [rows, splits, head_dim], and m and d, [rows, splits, 2]. By m and d
+// they merge exactly; in lse = scale * m + ln d, rounded, a large score drowns ln d.
 struct Parts {
   int splits;
   float* O;
-  float* lse;
+  float2* max_and_sum;
 };
 
 __device__ void store(float x, float* to) { *to = x; }
@@ -76,34 +75,33 @@ __device__ void unpack(uint4 piece, float (&to)[8]) {
     to[2 * i + 1] = __uint_as_float(words[i] & 0xffff0000u);
   }
 }
-template <class Tile>
-__device__ void unpack_row(const Row<Tile>& row, float (&to)[Tile::kElements]) {
-  for (int v = 0; v < Tile::kVectors; ++v) {
-    float piece[Tile::kPerVector];
-    unpack(row.pieces[v], piece);
-    for (int e = 0; e < Tile::kPerVector; ++e) to[v * Tile::kPerVector + e] = piece[e];
-  }
-}
 
-// This thread's part of a row of head_dim elements; zeros where the row does not exist. `whole`: head_dim is kHeadDim
-// and the row begins at a multiple of 16 bytes.
+// What this thread has of row number `row` of a [.., head_dim] matrix goes to pieces[v * stride]; zeros where the row
+// does not exist. `whole`: head_dim is kHeadDim and rows begin at multiples of 16 bytes; it has arrived when its group
+// of cp.async has.
 template <class Tile, bool whole>
-__device__ Row<Tile> load_row(const typename Tile::T* row, int head_dim, bool exists) {
+__device__ void load_row(const typename Tile::T* matrix, std::int64_t row, int head_dim, bool exists, uint4* pieces,
+                         int stride) {
   using T = typename Tile::T;
-  Row<Tile> loaded;
   for (int v = 0; v < Tile::kVectors; ++v) {
     const int first = Tile::column(v * Tile::kPerVector);
-    loaded.pieces[v] = make_uint4(0, 0, 0, 0);
     if constexpr (whole) {
-      if (exists) loaded.pieces[v] = *reinterpret_cast<const uint4*>(row + first);
+      cp_async_16(&pieces[v * stride], matrix + (exists ? row * head_dim + first : 0), exists ? 16 : 0);
     } else {
-      T elements[Tile::kPerVector];
+      alignas(16) T elements[Tile::kPerVector];
       for (int e = 0; e < Tile::kPerVector; ++e)
-        elements[e] = exists && first + e < head_dim ? row[first + e] : T(0.0f);
-      memcpy(&loaded.pieces[v], elements, 16);
+        elements[e] = exists && first + e < head_dim ? matrix[row * head_dim + first + e] : T(0.0f);
+      pieces[v * stride] = *reinterpret_cast<const uint4*>(elements);
     }
   }
-  return loaded;
+}
+template <class Tile>
+__device__ void read_row(const uint4* pieces, int stride, float (&to)[Tile::kElements]) {
+  for (int v = 0; v < Tile::kVectors; ++v) {
+    float piece[Tile::kPerVector];
+    unpack(pieces[v * stride], piece);
+    for (int e = 0; e < Tile::kPerVector; ++e) to[v * Tile::kPerVector + e] = piece[e];
+  }
 }
 
 // The sum over the threads that have a key together; each gets it.
@@ -113,23 +111,23 @@ __device__ float sum_of_lanes(float value) {
   return value;
 }
 
-// Folds kAhead keys and their values into the state, those that exist. As in rung 03 the maximum is subtracted before
-// the product with scale_log2, so that the largest weight is 1 whatever the scores.
+// Folds a step's kAhead keys and their values into the state, the first `keys` of them. As in rung 03 the maximum is
+// subtracted before the product with scale_log2, so that the largest weight is 1 whatever the scores.
 template <class Tile>
-__device__ void update(const float (&Q)[Tile::kGroup][Tile::kElements], const Row<Tile> (&K)[kAhead],
-                       const Row<Tile> (&V)[kAhead], int keys, float scale_log2, State<Tile>& state) {
-  float S[Tile::kGroup][kAhead] = {};
-  for (int j = 0; j < kAhead; ++j) {
-    float k[Tile::kElements];
-    unpack_row(K[j], k);
+__device__ void update(const float (&Q)[Tile::kGroup][Tile::kElements], const uint4 (&step)[2][kPieces][kThreads],
+                       int keys, float scale_log2, State<Tile>& state) {
+  float S[Tile::kGroup][Tile::kAhead] = {};
+  for (int j = 0; j < Tile::kAhead; ++j) {
+    float K[Tile::kElements];
+    read_row<Tile>(&step[0][j * Tile::kVectors][threadIdx.x], kThreads, K);
     for (int g = 0; g < Tile::kGroup; ++g) {
-      for (int e = 0; e < Tile::kElements; ++e) S[g][j] = fmaf(Q[g][e], k[e], S[g][j]);
+      for (int e = 0; e < Tile::kElements; ++e) S[g][j] = fmaf(Q[g][e], K[e], S[g][j]);
       S[g][j] = sum_of_lanes<Tile>(S[g][j]);
     }
   }
   for (int g = 0; g < Tile::kGroup; ++g) {
     float new_max = state.row_max[g];
-    for (int j = 0; j < kAhead; ++j) {
+    for (int j = 0; j < Tile::kAhead; ++j) {
       if (j >= keys) S[g][j] = kMinusInf;
       new_max = fmaxf(new_max, S[g][j]);
     }
@@ -138,44 +136,59 @@ __device__ void update(const float (&Q)[Tile::kGroup][Tile::kElements], const Ro
     state.row_max[g] = new_max;
     state.row_sum[g] *= rescale;
     for (int e = 0; e < Tile::kElements; ++e) state.O[g][e] *= rescale;
-    for (int j = 0; j < kAhead; ++j) {
+    for (int j = 0; j < Tile::kAhead; ++j) {
       S[g][j] = exp2f((S[g][j] - shift) * scale_log2);
       state.row_sum[g] += S[g][j];
     }
   }
-  for (int j = 0; j < kAhead; ++j) {
-    float v[Tile::kElements];
-    unpack_row(V[j], v);
+  for (int j = 0; j < Tile::kAhead; ++j) {
+    float V[Tile::kElements];
+    read_row<Tile>(&step[1][j * Tile::kVectors][threadIdx.x], kThreads, V);
     for (int g = 0; g < Tile::kGroup; ++g)
-      for (int e = 0; e < Tile::kElements; ++e) state.O[g][e] = fmaf(S[g][j], v[e], state.O[g][e]);
+      for (int e = 0; e < Tile::kElements; ++e) state.O[g][e] = fmaf(S[g][j], V[e], state.O[g][e]);
   }
 }
 
-// Keys first to last - 1 of one kv head: kKeys of them at a time, kAhead times.
+// Begins to load a step: kAhead times kKeys keys from number `first` on, as far as they are in front of `last`.
+template <class Tile, bool whole>
+__device__ void load_step(const typename Tile::T* K, const typename Tile::T* V, int head_dim, std::int64_t first,
+                          std::int64_t last, uint4 (&step)[2][kPieces][kThreads]) {
+  for (int j = 0; j < Tile::kAhead; ++j) {
+    const std::int64_t key = first + Tile::key() + j * Tile::kKeys;
+    load_row<Tile, whole>(K, key, head_dim, key < last, &step[0][j * Tile::kVectors][threadIdx.x], kThreads);
+    load_row<Tile, whole>(V, key, head_dim, key < last, &step[1][j * Tile::kVectors][threadIdx.x], kThreads);
+  }
+  cp_async_commit();
+}
+
+// Keys first to last - 1 of one kv head. While a step is computed the next one is on its way.
 template <class Tile, bool whole>
 __device__ void visit_keys(const float (&Q)[Tile::kGroup][Tile::kElements], const typename Tile::T* K,
                            const typename Tile::T* V, int head_dim, std::int64_t first, std::int64_t last,
-                           float scale_log2, State<Tile>& state) {
-  for (std::int64_t begin = first; begin < last; begin += kAhead * Tile::kKeys) {
-    Row<Tile> K_rows[kAhead], V_rows[kAhead];
-    const std::int64_t key = begin + Tile::key();
-    int keys = 0;
-    for (int j = 0; j < kAhead; ++j) {
-      const bool exists = key + j * Tile::kKeys < last;
-      K_rows[j] = load_row<Tile, whole>(K + (key + j * Tile::kKeys) * head_dim, head_dim, exists);
-      V_rows[j] = load_row<Tile, whole>(V + (key + j * Tile::kKeys) * head_dim, head_dim, exists);
-      keys += exists;
-    }
-    update<Tile>(Q, K_rows, V_rows, keys, scale_log2, state);
+                           float scale_log2, Slots& slots, State<Tile>& state) {
+  constexpr int kStep = Tile::kAhead * Tile::kKeys;
+  load_step<Tile, whole>(K, V, head_dim, first, last, slots[0]);
+  for (int now = 0; first < last; first += kStep, now = 1 - now) {
+    load_step<Tile, whole>(K, V, head_dim, first + kStep, last, slots[1 - now]);
+    cp_async_wait<1>();
+    const std::int64_t left = last - first - Tile::key();  // from this thread's first key on
+    const int keys = static_cast<int>(min(std::int64_t{Tile::kAhead}, (left + Tile::kKeys - 1) / Tile::kKeys));
+    update<Tile>(Q, slots[now], keys, scale_log2, state);
   }
+  cp_async_wait<0>();
 }
 
 // Merges the states of the block's keys: those of a warp by shuffles, then those of the warps through shared memory.
 template <class Tile>
-__device__ void merge_block(float scale_log2, State<Tile>& state) {
-  __shared__ float maxima[kWarps][Tile::kGroup], sums[kWarps][Tile::kGroup];
-  __shared__ float O_smem[kWarps][Tile::kGroup][Tile::kHeadDim];
+__device__ void merge_block(float scale_log2, float* O_smem, State<Tile>& state) {
+  __shared__ float maxima[kWarps][Tile::kGroup];
+  __shared__ float sums[kWarps][Tile::kGroup];
   const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp;
+  // Element e of a lane, lanes in neighbouring banks.
+  const auto at = [](int w, int g, int e) {
+    return ((w * Tile::kGroup + g) * Tile::kElements + e) * Tile::kLanes + Tile::lane();
+  };
+  __syncthreads();  // O_smem lies where the slots were
   for (int g = 0; g < Tile::kGroup; ++g) {
     float max = state.row_max[g];
     for (int lanes = Tile::kLanes; lanes < kWarp; lanes *= 2) max = fmaxf(max, __shfl_xor_sync(~0u, max, lanes));
@@ -189,7 +202,7 @@ __device__ void merge_block(float scale_log2, State<Tile>& state) {
       state.O[g][e] *= factor;
       for (int lanes = Tile::kLanes; lanes < kWarp; lanes *= 2)
         state.O[g][e] += __shfl_xor_sync(~0u, state.O[g][e], lanes);
-      if (lane < Tile::kLanes) O_smem[warp][g][Tile::column(e)] = state.O[g][e];
+      if (lane < Tile::kLanes) O_smem[at(warp, g, e)] = state.O[g][e];
     }
     if (lane == 0) maxima[warp][g] = state.row_max[g], sums[warp][g] = state.row_sum[g];
   }
@@ -204,11 +217,16 @@ __device__ void merge_block(float scale_log2, State<Tile>& state) {
     for (int w = 0; w < kWarps; ++w) {
       const float factor = exp2f((maxima[w][g] - shift) * scale_log2);
       state.row_sum[g] = fmaf(sums[w][g], factor, state.row_sum[g]);
-      for (int e = 0; e < Tile::kElements; ++e)
-        state.O[g][e] = fmaf(O_smem[w][g][Tile::column(e)], factor, state.O[g][e]);
+      for (int e = 0; e < Tile::kElements; ++e) state.O[g][e] = fmaf(O_smem[at(w, g, e)], factor, state.O[g][e]);
     }
   }
-  __syncthreads();  // the arrays are used again by the block's next piece of work
+  __syncthreads();  // the memory is used again by the block's next piece of work
+}
+
+// lse = scale * m + ln d, by one thread of the row. Gives the factor of O, 1 / d. A row without keys: 0 and -inf.
+__device__ float finish(float max, float sum, float scale, bool writes, float* lse) {
+  if (writes) *lse = max * scale + logf(sum);
+  return sum == 0.0f ? 0.0f : 1.0f / sum;
 }
 
 // Split number `split` of length keys: sizes differ by at most one.
@@ -220,6 +238,9 @@ __device__ std::int64_t split_begin(std::int64_t keys, int splits, int split) {
 template <class Tile, bool whole>
 __global__ void __launch_bounds__(kThreads, Tile::kBlocksPerSm)
     decode_kernel(DecodeArgs<typename Tile::T> args, Parts parts) {
+  __shared__ Slots slots;
+  static_assert(sizeof(Slots) >= sizeof(float) * kWarps * Tile::kGroup * Tile::kHeadDim,
+                "merge_block() uses them, too");
   const AttentionShape& s = args.shape;
   const int head_dim = static_cast<int>(s.head_dim);
   const std::int64_t group = s.q_heads / s.kv_heads, chunks = (group + Tile::kGroup - 1) / Tile::kGroup;
@@ -232,48 +253,66 @@ __global__ void __launch_bounds__(kThreads, Tile::kBlocksPerSm)
     float Q[Tile::kGroup][Tile::kElements];
     State<Tile> state{};
     for (int g = 0; g < Tile::kGroup; ++g) {
-      unpack_row(load_row<Tile, whole>(args.Q + (first_row + g) * head_dim, head_dim, g < rows), Q[g]);
+      load_row<Tile, whole>(args.Q, first_row + g, head_dim, g < rows, &slots[0][0][0][threadIdx.x], kThreads);
+      cp_async_commit();
+      cp_async_wait<0>();
+      read_row<Tile>(&slots[0][0][0][threadIdx.x], kThreads, Q[g]);
       state.row_max[g] = kMinusInf;
     }
     visit_keys<Tile, whole>(Q, args.K + kv_head * s.seqlen_k * head_dim, args.V + kv_head * s.seqlen_k * head_dim,
                             head_dim, split_begin(s.seqlen_k, parts.splits, split),
-                            split_begin(s.seqlen_k, parts.splits, split + 1), scale_log2, state);
-    merge_block<Tile>(scale_log2, state);
+                            split_begin(s.seqlen_k, parts.splits, split + 1), scale_log2, slots, state);
+    merge_block<Tile>(scale_log2, reinterpret_cast<float*>(slots), state);
     if (Tile::key() > 0) continue;  // the threads of one key have the result
     for (int g = 0; g < Tile::kGroup; ++g) {
       if (g >= rows) continue;
-      const std::int64_t part = (first_row + g) * parts.splits + split;
-      const float factor = state.row_sum[g] == 0.0f ? 0.0f : 1.0f / state.row_sum[g];
-      const float lse = state.row_max[g] * s.scale + logf(state.row_sum[g]);
-      if (Tile::lane() == 0) (parts.splits == 1 ? args.lse : parts.lse)[part] = lse;
+      const std::int64_t row = first_row + g, part = row * parts.splits + split;
+      const bool done = parts.splits == 1;
+      const float factor =
+          done ? finish(state.row_max[g], state.row_sum[g], s.scale, Tile::lane() == 0, args.lse + row) : 1;
+      if (!done && Tile::lane() == 0) parts.max_and_sum[part] = make_float2(state.row_max[g], state.row_sum[g]);
       for (int e = 0; e < Tile::kElements; ++e) {
         if (Tile::column(e) >= head_dim) continue;
-        if (parts.splits == 1)
-          store(state.O[g][e] * factor, args.O + part * head_dim + Tile::column(e));
+        if (done)
+          store(state.O[g][e] * factor, args.O + row * head_dim + Tile::column(e));
         else
-          parts.O[part * head_dim + Tile::column(e)] = state.O[g][e] * factor;
+          parts.O[part * head_dim + Tile::column(e)] = state.O[g][e];
       }
     }
   }
 }
 
-// O and lse of a row from those of its splits, a block for each row. A split without keys has lse = -inf: weight 0.
+// O and lse of a row from the states of its splits, a block for each row. A split without keys has m = -inf, d = 0.
 template <class T>
 __global__ void __launch_bounds__(kThreads) combine_kernel(DecodeArgs<T> args, Parts parts, std::int64_t rows) {
+  __shared__ float weights[kMaxSplits];
+  __shared__ float sums[kWarps][kWarp];
   const int head_dim = static_cast<int>(args.shape.head_dim);
+  const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp;
+  const float scale_log2 = args.shape.scale * kLog2E;
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    const float* lse = parts.lse + row * parts.splits;
+    const float2* max_and_sum = parts.max_and_sum + row * parts.splits;
     float max = kMinusInf, sum = 0;
-    for (int p = 0; p < parts.splits; ++p) max = fmaxf(max, lse[p]);
+    for (int p = lane; p < parts.splits; p += kWarp) max = fmaxf(max, max_and_sum[p].x);
+    for (int lanes = 1; lanes < kWarp; lanes *= 2) max = fmaxf(max, __shfl_xor_sync(~0u, max, lanes));
     const float shift = max == kMinusInf ? 0.0f : max;
-    for (int p = 0; p < parts.splits; ++p) sum += expf(lse[p] - shift);
-    const float factor = sum == 0.0f ? 0.0f : 1.0f / sum;
-    if (threadIdx.x == 0) args.lse[row] = max + logf(sum);
-    for (int column = static_cast<int>(threadIdx.x); column < head_dim; column += kThreads) {
-      float O = 0;
-      for (int p = 0; p < parts.splits; ++p)
-        O = fmaf(expf(lse[p] - shift), parts.O[(row * parts.splits + p) * head_dim + column], O);
-      store(O * factor, args.O + row * head_dim + column);
+    for (int p = static_cast<int>(threadIdx.x); p < parts.splits; p += kThreads)
+      weights[p] = exp2f((max_and_sum[p].x - shift) * scale_log2);
+    __syncthreads();
+    for (int p = lane; p < parts.splits; p += kWarp) sum = fmaf(weights[p], max_and_sum[p].y, sum);
+    for (int lanes = 1; lanes < kWarp; lanes *= 2) sum += __shfl_xor_sync(~0u, sum, lanes);
+    const float factor = finish(max, sum, args.shape.scale, threadIdx.x == 0, args.lse + row);
+    for (int first = 0; first < head_dim; first += kWarp) {  // a warp has every fourth split of 32 columns
+      const float* O = parts.O + row * parts.splits * head_dim + first + lane;
+      float part = 0;
+#pragma unroll 8  // eight loads are on their way together
+      for (int p = warp; p < parts.splits; p += kWarps)
+        if (first + lane < head_dim) part = fmaf(weights[p], O[std::int64_t{p} * head_dim], part);
+      sums[warp][lane] = part;
+      __syncthreads();
+      part = sums[0][lane] + sums[1][lane] + sums[2][lane] + sums[3][lane];
+      if (warp == 0 && first + lane < head_dim) store(part * factor, args.O + row * head_dim + first + lane);
+      __syncthreads();  // sums are used up, and at the end the weights
     }
   }
 }
@@ -281,7 +320,7 @@ __global__ void __launch_bounds__(kThreads) combine_kernel(DecodeArgs<T> args, P
 // The fewest splits that fill the device's multiprocessors nearly as well as any number does. A wave is what runs at
 // the same time; what is left of the last one idles.
 int choose_splits(std::int64_t blocks_of_a_split, std::int64_t keys, std::int64_t wave) {
-  const std::int64_t most = std::clamp<std::int64_t>(keys / 256, 1, 128);
+  const std::int64_t most = std::clamp<std::int64_t>(keys / 128, 1, 256);
   const auto filled = [&](std::int64_t splits) {
     const std::int64_t blocks = blocks_of_a_split * splits;
     return static_cast<double>(blocks) / static_cast<double>(block_count(blocks, wave) * wave);
@@ -289,7 +328,7 @@ int choose_splits(std::int64_t blocks_of_a_split, std::int64_t keys, std::int64_
   double best = 0;
   for (std::int64_t splits = 1; splits <= most; ++splits) best = std::max(best, filled(splits));
   for (std::int64_t splits = 1; splits <= most; ++splits)
-    if (filled(splits) >= 0.9 * best) return static_cast<int>(splits);
+    if (filled(splits) >= 0.95 * best) return static_cast<int>(splits);
   return 1;
 }
 
@@ -306,7 +345,7 @@ void launch(const DecodeArgs<typename Tile::T>& args, int splits) {
   const std::int64_t rows = s.batch * s.q_heads, group = s.q_heads / s.kv_heads;
   if (rows == 0) return;
   float* const workspace = static_cast<float*>(args.workspace);
-  const Parts parts{splits, workspace, workspace + rows * splits * s.head_dim};
+  const Parts parts{splits, workspace + 2 * rows * splits, reinterpret_cast<float2*>(workspace)};
   const auto grid = [](std::int64_t blocks) {
     return static_cast<unsigned>(std::min<std::int64_t>(blocks, 0x7fffffff));
   };
@@ -315,9 +354,11 @@ void launch(const DecodeArgs<typename Tile::T>& args, int splits) {
                       reinterpret_cast<std::uintptr_t>(args.V)) %
                              16 ==
                          0;
-  const auto kernel = whole ? decode_kernel<Tile, true> : decode_kernel<Tile, false>;
   const std::int64_t blocks = s.batch * s.kv_heads * block_count(group, Tile::kGroup) * splits;
-  kernel<<<grid(blocks), kThreads, 0, args.stream>>>(args, parts);
+  if (whole)
+    decode_kernel<Tile, true><<<grid(blocks), kThreads, 0, args.stream>>>(args, parts);
+  else
+    decode_kernel<Tile, false><<<grid(blocks), kThreads, 0, args.stream>>>(args, parts);
   CUDA_CHECK(cudaGetLastError());
   if (splits == 1) return;
   combine_kernel<T><<<grid(rows), kThreads, 0, args.stream>>>(args, parts, rows);
@@ -341,10 +382,10 @@ void decode(const DecodeArgs<T>& args) {
 
 bool supports(const AttentionShape& shape, const Device&) { return shape.head_dim <= 256; }
 
-// O and lse of each split.
+// O, m and d of each split.
 std::int64_t decode_workspace_bytes(const AttentionShape& s, int wanted) {
   const int splits = splits_of(s, wanted);
-  return splits == 1 ? 0 : checked_product("workspace", {4, splits, s.batch, s.q_heads, s.head_dim + 1});
+  return splits == 1 ? 0 : checked_product("workspace", {4, splits, s.batch, s.q_heads, s.head_dim + 2});
 }
 
 }  // namespace
