@@ -39,6 +39,12 @@ struct Tile {
   static constexpr int kBlocksPerSm = blocks_per_sm(kGroup);
   static __device__ int lane() { return static_cast<int>(threadIdx.x) % kLanes; }
   static __device__ int key() { return static_cast<int>(threadIdx.x) / kLanes; }
+  // The kPairs scores of a step, of kGroup queries and kAhead keys, are shared out to the kLanes threads: each owns
+  // kOwn of one query, side by side, and kShare own the same.
+  static constexpr int kPairs = kGroup * kAhead;
+  static constexpr int kOwn = kPairs > kLanes ? kPairs / kLanes : 1, kShare = kPairs > kLanes ? 1 : kLanes / kPairs;
+  static constexpr int kOwners = kShare * kAhead / kOwn;  // threads that own a score of one query
+  static __device__ int first_pair() { return lane() / kShare * kOwn; }
   static __device__ int column(int e) { return (e / kPerVector * kLanes + lane()) * kPerVector + e % kPerVector; }
 };
 
@@ -46,10 +52,11 @@ struct Tile {
 constexpr int kPieces = 4;
 using Slots = uint4[2][2][kPieces][kThreads];
 
-// The running state of kGroup query heads, over the keys that this thread has seen; m before it is scaled.
+// The running state of kGroup query heads over the keys that this thread has seen. m and d are those of the query whose
+// scores it owns, m before it is scaled, d over its own scores alone.
 template <class Tile>
 struct State {
-  float row_max[Tile::kGroup], row_sum[Tile::kGroup], O[Tile::kGroup][Tile::kElements];
+  float row_max, row_sum, O[Tile::kGroup][Tile::kElements];
 };
 
 // The states of all splits: O not divided by d, [rows, splits, head_dim], and m and d, [rows, splits, 2]. By m and d
@@ -104,11 +111,20 @@ __device__ void read_row(const uint4* pieces, int stride, float (&to)[Tile::kEle
   }
 }
 
-// The sum over the threads that have a key together; each gets it.
+// Sums of the kPairs values over the kLanes threads of a key; a thread gets those that it owns. Each exchange sends
+// half of the values away and adds the other half, so that all of them take kPairs - 1 shuffles and not kPairs *
+// log2(kLanes).
 template <class Tile>
-__device__ float sum_of_lanes(float value) {
-  for (int lanes = 1; lanes < Tile::kLanes; lanes *= 2) value += __shfl_xor_sync(~0u, value, lanes);
-  return value;
+__device__ void sums_of_lanes(float (&values)[Tile::kPairs]) {
+  int lanes = Tile::kLanes / 2;
+  for (int half = Tile::kPairs / 2; half >= Tile::kOwn; half /= 2, lanes /= 2) {
+    const bool upper = Tile::lane() & lanes;
+    for (int i = 0; i < half; ++i) {
+      const float sent = upper ? values[i] : values[i + half], kept = upper ? values[i + half] : values[i];
+      values[i] = kept + __shfl_xor_sync(~0u, sent, lanes);
+    }
+  }
+  for (; lanes > 0; lanes /= 2) values[0] += __shfl_xor_sync(~0u, values[0], lanes);
 }
 
 // Folds a step's kAhead keys and their values into the state, the first `keys` of them. As in rung 03 the maximum is
@@ -116,36 +132,43 @@ __device__ float sum_of_lanes(float value) {
 template <class Tile>
 __device__ void update(const float (&Q)[Tile::kGroup][Tile::kElements], const uint4 (&step)[2][kPieces][kThreads],
                        int keys, float scale_log2, State<Tile>& state) {
-  float S[Tile::kGroup][Tile::kAhead] = {};
+  float S[Tile::kPairs] = {};
   for (int j = 0; j < Tile::kAhead; ++j) {
     float K[Tile::kElements];
     read_row<Tile>(&step[0][j * Tile::kVectors][threadIdx.x], kThreads, K);
+    for (int g = 0; g < Tile::kGroup; ++g)
+      for (int e = 0; e < Tile::kElements; ++e) S[g * Tile::kAhead + j] = fmaf(Q[g][e], K[e], S[g * Tile::kAhead + j]);
+  }
+  sums_of_lanes<Tile>(S);
+  float new_max = state.row_max;
+  for (int i = 0; i < Tile::kOwn; ++i) {
+    if ((Tile::first_pair() + i) % Tile::kAhead >= keys) S[i] = kMinusInf;
+    new_max = fmaxf(new_max, S[i]);
+  }
+  for (int lanes = Tile::kShare; lanes < Tile::kOwners; lanes *= 2)
+    new_max = fmaxf(new_max, __shfl_xor_sync(~0u, new_max, lanes));
+  const float shift = new_max == kMinusInf ? 0.0f : new_max;  // -inf - (-inf) is NaN
+  const float rescale = exp2f((state.row_max - shift) * scale_log2);
+  const bool moved = new_max > state.row_max;  // seldom, after a few keys
+  state.row_max = new_max;
+  state.row_sum *= rescale;
+  for (int i = 0; i < Tile::kOwn; ++i) {
+    S[i] = exp2f((S[i] - shift) * scale_log2);
+    state.row_sum += S[i];
+  }
+  if (__any_sync(~0u, moved))
     for (int g = 0; g < Tile::kGroup; ++g) {
-      for (int e = 0; e < Tile::kElements; ++e) S[g][j] = fmaf(Q[g][e], K[e], S[g][j]);
-      S[g][j] = sum_of_lanes<Tile>(S[g][j]);
+      const float factor = __shfl_sync(~0u, rescale, g * Tile::kOwners, Tile::kLanes);
+      for (int e = 0; e < Tile::kElements; ++e) state.O[g][e] *= factor;
     }
-  }
-  for (int g = 0; g < Tile::kGroup; ++g) {
-    float new_max = state.row_max[g];
-    for (int j = 0; j < Tile::kAhead; ++j) {
-      if (j >= keys) S[g][j] = kMinusInf;
-      new_max = fmaxf(new_max, S[g][j]);
-    }
-    const float shift = new_max == kMinusInf ? 0.0f : new_max;  // -inf - (-inf) is NaN
-    const float rescale = exp2f((state.row_max[g] - shift) * scale_log2);
-    state.row_max[g] = new_max;
-    state.row_sum[g] *= rescale;
-    for (int e = 0; e < Tile::kElements; ++e) state.O[g][e] *= rescale;
-    for (int j = 0; j < Tile::kAhead; ++j) {
-      S[g][j] = exp2f((S[g][j] - shift) * scale_log2);
-      state.row_sum[g] += S[g][j];
-    }
-  }
   for (int j = 0; j < Tile::kAhead; ++j) {
     float V[Tile::kElements];
     read_row<Tile>(&step[1][j * Tile::kVectors][threadIdx.x], kThreads, V);
-    for (int g = 0; g < Tile::kGroup; ++g)
-      for (int e = 0; e < Tile::kElements; ++e) state.O[g][e] = fmaf(S[g][j], V[e], state.O[g][e]);
+    for (int g = 0; g < Tile::kGroup; ++g) {
+      const int pair = g * Tile::kAhead + j;
+      const float P = __shfl_sync(~0u, S[pair % Tile::kOwn], pair / Tile::kOwn * Tile::kShare, Tile::kLanes);
+      for (int e = 0; e < Tile::kElements; ++e) state.O[g][e] = fmaf(P, V[e], state.O[g][e]);
+    }
   }
 }
 
@@ -178,9 +201,15 @@ __device__ void visit_keys(const float (&Q)[Tile::kGroup][Tile::kElements], cons
   cp_async_wait<0>();
 }
 
+// m, d and O of kGroup query heads.
+template <class Tile>
+struct Rows {
+  float max[Tile::kGroup], sum[Tile::kGroup], O[Tile::kGroup][Tile::kElements];
+};
+
 // Merges the states of the block's keys: those of a warp by shuffles, then those of the warps through shared memory.
 template <class Tile>
-__device__ void merge_block(float scale_log2, float* O_smem, State<Tile>& state) {
+__device__ void merge_block(State<Tile>& state, float scale_log2, float* O_smem, Rows<Tile>& rows) {
   __shared__ float maxima[kWarps][Tile::kGroup];
   __shared__ float sums[kWarps][Tile::kGroup];
   const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -188,36 +217,35 @@ __device__ void merge_block(float scale_log2, float* O_smem, State<Tile>& state)
   const auto at = [](int w, int g, int e) {
     return ((w * Tile::kGroup + g) * Tile::kElements + e) * Tile::kLanes + Tile::lane();
   };
+  for (int lanes = Tile::kShare; lanes < Tile::kOwners; lanes *= 2)
+    state.row_sum += __shfl_xor_sync(~0u, state.row_sum, lanes);
   __syncthreads();  // O_smem lies where the slots were
   for (int g = 0; g < Tile::kGroup; ++g) {
-    float max = state.row_max[g];
+    const float own_max = __shfl_sync(~0u, state.row_max, g * Tile::kOwners, Tile::kLanes);
+    float max = own_max;
     for (int lanes = Tile::kLanes; lanes < kWarp; lanes *= 2) max = fmaxf(max, __shfl_xor_sync(~0u, max, lanes));
     const float shift = max == kMinusInf ? 0.0f : max;
-    const float factor = exp2f((state.row_max[g] - shift) * scale_log2);
-    state.row_max[g] = max;
-    state.row_sum[g] *= factor;
-    for (int lanes = Tile::kLanes; lanes < kWarp; lanes *= 2)
-      state.row_sum[g] += __shfl_xor_sync(~0u, state.row_sum[g], lanes);
+    const float factor = exp2f((own_max - shift) * scale_log2);
+    float sum = factor * __shfl_sync(~0u, state.row_sum, g * Tile::kOwners, Tile::kLanes);
+    for (int lanes = Tile::kLanes; lanes < kWarp; lanes *= 2) sum += __shfl_xor_sync(~0u, sum, lanes);
     for (int e = 0; e < Tile::kElements; ++e) {
-      state.O[g][e] *= factor;
-      for (int lanes = Tile::kLanes; lanes < kWarp; lanes *= 2)
-        state.O[g][e] += __shfl_xor_sync(~0u, state.O[g][e], lanes);
-      if (lane < Tile::kLanes) O_smem[at(warp, g, e)] = state.O[g][e];
+      float O = state.O[g][e] * factor;
+      for (int lanes = Tile::kLanes; lanes < kWarp; lanes *= 2) O += __shfl_xor_sync(~0u, O, lanes);
+      if (lane < Tile::kLanes) O_smem[at(warp, g, e)] = O;
     }
-    if (lane == 0) maxima[warp][g] = state.row_max[g], sums[warp][g] = state.row_sum[g];
+    if (lane == 0) maxima[warp][g] = max, sums[warp][g] = sum;
   }
   __syncthreads();
   for (int g = 0; g < Tile::kGroup; ++g) {
-    float max = kMinusInf;
-    for (int w = 0; w < kWarps; ++w) max = fmaxf(max, maxima[w][g]);
-    const float shift = max == kMinusInf ? 0.0f : max;
-    state.row_max[g] = max;
-    state.row_sum[g] = 0;
-    for (int e = 0; e < Tile::kElements; ++e) state.O[g][e] = 0;
+    rows.max[g] = kMinusInf;
+    for (int w = 0; w < kWarps; ++w) rows.max[g] = fmaxf(rows.max[g], maxima[w][g]);
+    const float shift = rows.max[g] == kMinusInf ? 0.0f : rows.max[g];
+    rows.sum[g] = 0;
+    for (int e = 0; e < Tile::kElements; ++e) rows.O[g][e] = 0;
     for (int w = 0; w < kWarps; ++w) {
       const float factor = exp2f((maxima[w][g] - shift) * scale_log2);
-      state.row_sum[g] = fmaf(sums[w][g], factor, state.row_sum[g]);
-      for (int e = 0; e < Tile::kElements; ++e) state.O[g][e] = fmaf(O_smem[at(w, g, e)], factor, state.O[g][e]);
+      rows.sum[g] = fmaf(sums[w][g], factor, rows.sum[g]);
+      for (int e = 0; e < Tile::kElements; ++e) rows.O[g][e] = fmaf(O_smem[at(w, g, e)], factor, rows.O[g][e]);
     }
   }
   __syncthreads();  // the memory is used again by the block's next piece of work
@@ -227,6 +255,24 @@ __device__ void merge_block(float scale_log2, float* O_smem, State<Tile>& state)
 __device__ float finish(float max, float sum, float scale, bool writes, float* lse) {
   if (writes) *lse = max * scale + logf(sum);
   return sum == 0.0f ? 0.0f : 1.0f / sum;
+}
+
+// A row's result, where there is one split, or its state, where there are more.
+template <class Tile>
+__device__ void store_row(const DecodeArgs<typename Tile::T>& args, const Parts& parts, std::int64_t row, int split,
+                          float max, float sum, const float (&O)[Tile::kElements]) {
+  const int head_dim = static_cast<int>(args.shape.head_dim);
+  const std::int64_t part = row * parts.splits + split;
+  const bool first = Tile::lane() == 0, done = parts.splits == 1;
+  const float factor = done ? finish(max, sum, args.shape.scale, first, args.lse + row) : 1;
+  if (!done && first) parts.max_and_sum[part] = make_float2(max, sum);
+  for (int e = 0; e < Tile::kElements; ++e) {
+    if (Tile::column(e) >= head_dim) continue;
+    if (done)
+      store(O[e] * factor, args.O + row * head_dim + Tile::column(e));
+    else
+      parts.O[part * head_dim + Tile::column(e)] = O[e];
+  }
 }
 
 // Split number `split` of length keys: sizes differ by at most one.
@@ -251,34 +297,21 @@ __global__ void __launch_bounds__(kThreads, Tile::kBlocksPerSm)
     const std::int64_t first_row = kv_head * group + chunk * Tile::kGroup;
     const int rows = static_cast<int>(min(std::int64_t{Tile::kGroup}, group - chunk * Tile::kGroup));
     float Q[Tile::kGroup][Tile::kElements];
-    State<Tile> state{};
     for (int g = 0; g < Tile::kGroup; ++g) {
       load_row<Tile, whole>(args.Q, first_row + g, head_dim, g < rows, &slots[0][0][0][threadIdx.x], kThreads);
       cp_async_commit();
       cp_async_wait<0>();
       read_row<Tile>(&slots[0][0][0][threadIdx.x], kThreads, Q[g]);
-      state.row_max[g] = kMinusInf;
     }
+    State<Tile> state{kMinusInf, 0, {}};
     visit_keys<Tile, whole>(Q, args.K + kv_head * s.seqlen_k * head_dim, args.V + kv_head * s.seqlen_k * head_dim,
                             head_dim, split_begin(s.seqlen_k, parts.splits, split),
                             split_begin(s.seqlen_k, parts.splits, split + 1), scale_log2, slots, state);
-    merge_block<Tile>(scale_log2, reinterpret_cast<float*>(slots), state);
+    Rows<Tile> result;
+    merge_block<Tile>(state, scale_log2, reinterpret_cast<float*>(slots), result);
     if (Tile::key() > 0) continue;  // the threads of one key have the result
-    for (int g = 0; g < Tile::kGroup; ++g) {
-      if (g >= rows) continue;
-      const std::int64_t row = first_row + g, part = row * parts.splits + split;
-      const bool done = parts.splits == 1;
-      const float factor =
-          done ? finish(state.row_max[g], state.row_sum[g], s.scale, Tile::lane() == 0, args.lse + row) : 1;
-      if (!done && Tile::lane() == 0) parts.max_and_sum[part] = make_float2(state.row_max[g], state.row_sum[g]);
-      for (int e = 0; e < Tile::kElements; ++e) {
-        if (Tile::column(e) >= head_dim) continue;
-        if (done)
-          store(state.O[g][e] * factor, args.O + row * head_dim + Tile::column(e));
-        else
-          parts.O[part * head_dim + Tile::column(e)] = state.O[g][e];
-      }
-    }
+    for (int g = 0; g < Tile::kGroup; ++g)
+      if (g < rows) store_row<Tile>(args, parts, first_row + g, split, result.max[g], result.sum[g], result.O[g]);
   }
 }
 
