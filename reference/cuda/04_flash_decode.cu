@@ -48,9 +48,10 @@ struct Tile {
   static __device__ int column(int e) { return (e / kPerVector * kLanes + lane()) * kPerVector + e % kPerVector; }
 };
 
-// Pieces of K and V in shared memory: two steps' of kAhead keys, [step][K or V][piece][thread].
-constexpr int kPieces = 4;
-using Slots = uint4[2][2][kPieces][kThreads];
+// Pieces of K and V in shared memory: kStages steps of kAhead keys, [step][K or V][piece][thread].
+constexpr int kPieces = 4, kStages = 3;
+using Step = uint4[2][kPieces][kThreads];
+using Slots = Step[kStages];
 
 // The running state of kGroup query heads over the keys that this thread has seen. m and d are those of the query whose
 // scores it owns, m before it is scaled, d over its own scores alone.
@@ -130,8 +131,8 @@ __device__ void sums_of_lanes(float (&values)[Tile::kPairs]) {
 // Folds a step's kAhead keys and their values into the state, the first `keys` of them. As in rung 03 the maximum is
 // subtracted before the product with scale_log2, so that the largest weight is 1 whatever the scores.
 template <class Tile>
-__device__ void update(const float (&Q)[Tile::kGroup][Tile::kElements], const uint4 (&step)[2][kPieces][kThreads],
-                       int keys, float scale_log2, State<Tile>& state) {
+__device__ void update(const float (&Q)[Tile::kGroup][Tile::kElements], const Step& step, int keys, float scale_log2,
+                       State<Tile>& state) {
   float S[Tile::kPairs] = {};
   for (int j = 0; j < Tile::kAhead; ++j) {
     float K[Tile::kElements];
@@ -175,7 +176,7 @@ __device__ void update(const float (&Q)[Tile::kGroup][Tile::kElements], const ui
 // Begins to load a step: kAhead times kKeys keys from number `first` on, as far as they are in front of `last`.
 template <class Tile, bool whole>
 __device__ void load_step(const typename Tile::T* K, const typename Tile::T* V, int head_dim, std::int64_t first,
-                          std::int64_t last, uint4 (&step)[2][kPieces][kThreads]) {
+                          std::int64_t last, Step& step) {
   for (int j = 0; j < Tile::kAhead; ++j) {
     const std::int64_t key = first + Tile::key() + j * Tile::kKeys;
     load_row<Tile, whole>(K, key, head_dim, key < last, &step[0][j * Tile::kVectors][threadIdx.x], kThreads);
@@ -184,16 +185,16 @@ __device__ void load_step(const typename Tile::T* K, const typename Tile::T* V, 
   cp_async_commit();
 }
 
-// Keys first to last - 1 of one kv head. While a step is computed the next one is on its way.
+// Keys first to last - 1 of one kv head. While a step is computed the next kStages - 1 are on their way.
 template <class Tile, bool whole>
 __device__ void visit_keys(const float (&Q)[Tile::kGroup][Tile::kElements], const typename Tile::T* K,
                            const typename Tile::T* V, int head_dim, std::int64_t first, std::int64_t last,
                            float scale_log2, Slots& slots, State<Tile>& state) {
   constexpr int kStep = Tile::kAhead * Tile::kKeys;
-  load_step<Tile, whole>(K, V, head_dim, first, last, slots[0]);
-  for (int now = 0; first < last; first += kStep, now = 1 - now) {
-    load_step<Tile, whole>(K, V, head_dim, first + kStep, last, slots[1 - now]);
-    cp_async_wait<1>();
+  for (int i = 0; i < kStages - 1; ++i) load_step<Tile, whole>(K, V, head_dim, first + i * kStep, last, slots[i]);
+  for (int now = 0; first < last; first += kStep, now = (now + 1) % kStages) {
+    load_step<Tile, whole>(K, V, head_dim, first + (kStages - 1) * kStep, last, slots[(now + kStages - 1) % kStages]);
+    cp_async_wait<kStages - 1>();
     const std::int64_t left = last - first - Tile::key();  // from this thread's first key on
     const int keys = static_cast<int>(min(std::int64_t{Tile::kAhead}, (left + Tile::kKeys - 1) / Tile::kKeys));
     update<Tile>(Q, slots[now], keys, scale_log2, state);
@@ -209,9 +210,13 @@ struct Rows {
 
 // Merges the states of the block's keys: those of a warp by shuffles, then those of the warps through shared memory.
 template <class Tile>
-__device__ void merge_block(State<Tile>& state, float scale_log2, float* O_smem, Rows<Tile>& rows) {
-  __shared__ float maxima[kWarps][Tile::kGroup];
-  __shared__ float sums[kWarps][Tile::kGroup];
+__device__ void merge_block(State<Tile>& state, float scale_log2, float* memory, Rows<Tile>& rows) {
+  using PerWarp = float[kWarps][Tile::kGroup];
+  float* O_smem = memory;  // [kWarps, kGroup, kElements, kLanes]
+  PerWarp& maxima = *reinterpret_cast<PerWarp*>(memory + kWarps * Tile::kGroup * Tile::kHeadDim);
+  PerWarp& sums = *(&maxima + 1);
+  static_assert(kWarps * Tile::kGroup * (Tile::kHeadDim + 2) * sizeof(float) <= sizeof(Slots),
+                "it lies over the slots");
   const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp;
   // Element e of a lane, lanes in neighbouring banks.
   const auto at = [](int w, int g, int e) {
@@ -219,7 +224,7 @@ __device__ void merge_block(State<Tile>& state, float scale_log2, float* O_smem,
   };
   for (int lanes = Tile::kShare; lanes < Tile::kOwners; lanes *= 2)
     state.row_sum += __shfl_xor_sync(~0u, state.row_sum, lanes);
-  __syncthreads();  // O_smem lies where the slots were
+  __syncthreads();  // the slots are used up
   for (int g = 0; g < Tile::kGroup; ++g) {
     const float own_max = __shfl_sync(~0u, state.row_max, g * Tile::kOwners, Tile::kLanes);
     float max = own_max;
@@ -284,9 +289,8 @@ __device__ std::int64_t split_begin(std::int64_t keys, int splits, int split) {
 template <class Tile, bool whole>
 __global__ void __launch_bounds__(kThreads, Tile::kBlocksPerSm)
     decode_kernel(DecodeArgs<typename Tile::T> args, Parts parts) {
-  __shared__ Slots slots;
-  static_assert(sizeof(Slots) >= sizeof(float) * kWarps * Tile::kGroup * Tile::kHeadDim,
-                "merge_block() uses them, too");
+  extern __shared__ __align__(16) float memory[];
+  Slots& slots = *reinterpret_cast<Slots*>(memory);
   const AttentionShape& s = args.shape;
   const int head_dim = static_cast<int>(s.head_dim);
   const std::int64_t group = s.q_heads / s.kv_heads, chunks = (group + Tile::kGroup - 1) / Tile::kGroup;
@@ -308,7 +312,7 @@ __global__ void __launch_bounds__(kThreads, Tile::kBlocksPerSm)
                             head_dim, split_begin(s.seqlen_k, parts.splits, split),
                             split_begin(s.seqlen_k, parts.splits, split + 1), scale_log2, slots, state);
     Rows<Tile> result;
-    merge_block<Tile>(state, scale_log2, reinterpret_cast<float*>(slots), result);
+    merge_block<Tile>(state, scale_log2, memory, result);
     if (Tile::key() > 0) continue;  // the threads of one key have the result
     for (int g = 0; g < Tile::kGroup; ++g)
       if (g < rows) store_row<Tile>(args, parts, first_row + g, split, result.max[g], result.sum[g], result.O[g]);
@@ -368,7 +372,7 @@ int choose_splits(std::int64_t blocks_of_a_split, std::int64_t keys, std::int64_
 int splits_of(const AttentionShape& s, int wanted) {
   if (wanted > 0) return wanted;
   const std::int64_t group = s.q_heads / s.kv_heads, blocks = s.batch * s.kv_heads * block_count(group, 8);
-  return choose_splits(std::max<std::int64_t>(1, blocks), s.seqlen_k, current_device().sms * blocks_per_sm(group));
+  return choose_splits(std::max<std::int64_t>(1, blocks), s.seqlen_k, 2 * current_device().sms);
 }
 
 template <class Tile>
@@ -389,9 +393,9 @@ void launch(const DecodeArgs<typename Tile::T>& args, int splits) {
                          0;
   const std::int64_t blocks = s.batch * s.kv_heads * block_count(group, Tile::kGroup) * splits;
   if (whole)
-    decode_kernel<Tile, true><<<grid(blocks), kThreads, 0, args.stream>>>(args, parts);
+    decode_kernel<Tile, true><<<grid(blocks), kThreads, sizeof(Slots), args.stream>>>(args, parts);
   else
-    decode_kernel<Tile, false><<<grid(blocks), kThreads, 0, args.stream>>>(args, parts);
+    decode_kernel<Tile, false><<<grid(blocks), kThreads, sizeof(Slots), args.stream>>>(args, parts);
   CUDA_CHECK(cudaGetLastError());
   if (splits == 1) return;
   combine_kernel<T><<<grid(rows), kThreads, 0, args.stream>>>(args, parts, rows);
