@@ -20,6 +20,7 @@ namespace nanolm::cuda {
 namespace {
 constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
 constexpr float kLog2E = 1.44269504f;  // log2(e)
+constexpr int kMaxHeadDim = 256;
 constexpr int kWarp = 32, kWarps = 4, kThreads = kWarp * kWarps;
 
 // So many blocks have their Q, O and rows in an SM's registers.
@@ -319,38 +320,37 @@ __global__ void __launch_bounds__(kThreads, Tile::kBlocksPerSm)
   }
 }
 
-// O and lse of a row from the states of its splits, a block for each row. A split without keys has m = -inf, d = 0.
+// O and lse of a row from the states of its splits, a warp for each row: a lane has the weight of one split and every
+// 32nd column. A split without keys has m = -inf, d = 0.
 template <class T>
 __global__ void __launch_bounds__(kThreads) combine_kernel(DecodeArgs<T> args, Parts parts, std::int64_t rows) {
-  __shared__ float weights[kMaxSplits];
-  __shared__ float sums[kWarps][kWarp];
-  const int head_dim = static_cast<int>(args.shape.head_dim);
-  const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp;
+  constexpr int kColumns = kMaxHeadDim / kWarp;
+  const int head_dim = static_cast<int>(args.shape.head_dim), lane = static_cast<int>(threadIdx.x) % kWarp;
   const float scale_log2 = args.shape.scale * kLog2E;
-  for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+  for (std::int64_t row = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp; row < rows;
+       row += std::int64_t{gridDim.x} * kWarps) {
     const float2* max_and_sum = parts.max_and_sum + row * parts.splits;
-    float max = kMinusInf, sum = 0;
+    float max = kMinusInf, sum = 0, O[kColumns] = {};
     for (int p = lane; p < parts.splits; p += kWarp) max = fmaxf(max, max_and_sum[p].x);
     for (int lanes = 1; lanes < kWarp; lanes *= 2) max = fmaxf(max, __shfl_xor_sync(~0u, max, lanes));
     const float shift = max == kMinusInf ? 0.0f : max;
-    for (int p = static_cast<int>(threadIdx.x); p < parts.splits; p += kThreads)
-      weights[p] = exp2f((max_and_sum[p].x - shift) * scale_log2);
-    __syncthreads();
-    for (int p = lane; p < parts.splits; p += kWarp) sum = fmaf(weights[p], max_and_sum[p].y, sum);
-    for (int lanes = 1; lanes < kWarp; lanes *= 2) sum += __shfl_xor_sync(~0u, sum, lanes);
-    const float factor = finish(max, sum, args.shape.scale, threadIdx.x == 0, args.lse + row);
-    for (int first = 0; first < head_dim; first += kWarp) {  // a warp has every fourth split of 32 columns
-      const float* O = parts.O + row * parts.splits * head_dim + first + lane;
-      float part = 0;
-#pragma unroll 8  // eight loads are on their way together
-      for (int p = warp; p < parts.splits; p += kWarps)
-        if (first + lane < head_dim) part = fmaf(weights[p], O[std::int64_t{p} * head_dim], part);
-      sums[warp][lane] = part;
-      __syncthreads();
-      part = sums[0][lane] + sums[1][lane] + sums[2][lane] + sums[3][lane];
-      if (warp == 0 && first + lane < head_dim) store(part * factor, args.O + row * head_dim + first + lane);
-      __syncthreads();  // sums are used up, and at the end the weights
+    for (int first = 0; first < parts.splits; first += kWarp) {
+      const int splits = min(kWarp, parts.splits - first);
+      const float2 own = lane < splits ? max_and_sum[first + lane] : make_float2(kMinusInf, 0);
+      const float weight = exp2f((own.x - shift) * scale_log2);
+      sum = fmaf(own.y, weight, sum);
+      const float* O_part = parts.O + (row * parts.splits + first) * head_dim + lane;
+#pragma unroll 4
+      for (int p = 0; p < splits; ++p) {
+        const float factor = __shfl_sync(~0u, weight, p);
+        for (int c = 0; c < kColumns; ++c)
+          if (lane + c * kWarp < head_dim) O[c] = fmaf(factor, O_part[p * head_dim + c * kWarp], O[c]);
+      }
     }
+    for (int lanes = 1; lanes < kWarp; lanes *= 2) sum += __shfl_xor_sync(~0u, sum, lanes);
+    const float factor = finish(max, sum, args.shape.scale, lane == 0, args.lse + row);
+    for (int c = 0; c < kColumns; ++c)
+      if (lane + c * kWarp < head_dim) store(O[c] * factor, args.O + row * head_dim + lane + c * kWarp);
   }
 }
 
@@ -398,7 +398,7 @@ void launch(const DecodeArgs<typename Tile::T>& args, int splits) {
     decode_kernel<Tile, false><<<grid(blocks), kThreads, sizeof(Slots), args.stream>>>(args, parts);
   CUDA_CHECK(cudaGetLastError());
   if (splits == 1) return;
-  combine_kernel<T><<<grid(rows), kThreads, 0, args.stream>>>(args, parts, rows);
+  combine_kernel<T><<<grid(block_count(rows, kWarps)), kThreads, 0, args.stream>>>(args, parts, rows);
   CUDA_CHECK(cudaGetLastError());
 }
 
@@ -406,7 +406,7 @@ template <class T, int group>
 void launch_for_head_dim(const DecodeArgs<T>& args, int splits) {
   if (args.shape.head_dim <= 64) return launch<Tile<T, 64, group>>(args, splits);
   if (args.shape.head_dim <= 128) return launch<Tile<T, 128, group>>(args, splits);
-  launch<Tile<T, 256, group>>(args, splits);
+  launch<Tile<T, kMaxHeadDim, group>>(args, splits);
 }
 template <class T>
 void decode(const DecodeArgs<T>& args) {
@@ -417,7 +417,7 @@ void decode(const DecodeArgs<T>& args) {
   launch_for_head_dim<T, 8>(args, splits);
 }
 
-bool supports(const AttentionShape& shape, const Device&) { return shape.head_dim <= 256; }
+bool supports(const AttentionShape& shape, const Device&) { return shape.head_dim <= kMaxHeadDim; }
 
 // O, m and d of each split.
 std::int64_t decode_workspace_bytes(const AttentionShape& s, int wanted) {
