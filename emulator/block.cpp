@@ -80,6 +80,7 @@ void BlockRunner::begin_launch(const Launch& launch, void (*thread)(const Launch
   counted = {};
   variables_.clear();
   first_serial_ = first_serial;
+  handovers_.begin_launch();
   known_races_.clear();
   if (is_checked() && !shared_cells_) shared_cells_ = allocate_cells(kArena);
   if (!is_checked()) free_cells(std::exchange(shared_cells_, nullptr), kArena);
@@ -104,6 +105,8 @@ void BlockRunner::start(Thread& thread) {
   thread.wait = Wait::kReady;
   thread.in_flight.clear();
   thread.groups = thread.depth = 0;
+  thread.fences = 0;
+  thread.device_fence = thread.block_fence = {};
   thread.unchecked = false;
   // Stacks begin at different places of their pages, or all of them would share a few lines of the cache.
   const std::size_t offset = static_cast<std::size_t>(thread.number) * 5 % 64 * 64;
@@ -144,6 +147,8 @@ void BlockRunner::run_block(std::uint64_t serial, Order order, std::uint64_t see
   serial_ = serial;
   unwritten_.clear();
   first_finding_.clear();
+  handovers_.begin_block();
+  has_fences_ = false;
   ++epoch_;
   const dim3& size = launch_->block;
   live_ = static_cast<int>(size.x * size.y * size.z);
@@ -226,6 +231,17 @@ int BlockRunner::barrier(Barrier kind, int predicate, Place place) {
   return static_cast<int>(suspend(self, Wait::kBarrier, "__syncthreads()", place));
 }
 
+void BlockRunner::fence(bool of_device) {
+  Thread& self = *current_thread;
+  has_fences_ = true;
+  const auto pass = [&](Fence& last) {
+    last.number = self.fences, last.epoch = epoch_, last.warp_epoch = warp_epoch(self.number / kWarp);
+  };
+  ++self.fences;
+  pass(self.block_fence);
+  if (of_device) pass(self.device_fence);
+}
+
 void BlockRunner::release_barrier() {
   const Thread* first = nullptr;
   int waiting = at_barrier_;
@@ -249,6 +265,11 @@ void BlockRunner::release_barrier() {
   }
   barrier_count_ = 0;
   ++epoch_;
+  if (has_fences_)
+    for (Thread& thread : threads_) {
+      thread.device_fence.number_at_barrier = thread.device_fence.number;
+      thread.block_fence.number_at_barrier = thread.block_fence.number;
+    }
   if (profiler::is_on()) profiler::block_met(true);
   report_unwritten();
 }

@@ -5,6 +5,7 @@
 #include <exception>
 #include <random>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "emulator/device_functions.h"
 #include "emulator/launch.h"
 #include "findings.h"
+#include "handovers.h"
 #include "memory.h"
 
 namespace nanolm::emulator {
@@ -42,8 +44,10 @@ struct Thread {
   std::vector<AsyncCopy> in_flight;
   const void* calls[32] = {};  // return addresses of the functions that it is in, the kernel's first
   int depth = 0;
-  int groups = 0;          // committed
-  bool unchecked = false;  // an exception is being made, in host memory
+  int groups = 0;                   // committed
+  std::uint32_t fences = 0;         // so far
+  Fence device_fence, block_fence;  // the last one that orders blocks; the last one
+  bool unchecked = false;           // an exception is being made, in host memory
 };
 
 // The thread that runs now on this system thread; null in host code.
@@ -70,6 +74,7 @@ class BlockRunner {
 
   // Called from fibers.
   int barrier(Barrier kind, int predicate, Place place);
+  void fence(bool of_device);
   std::uint64_t meet(const char* name, unsigned mask, std::uint64_t value, int source_lane, Place place, bool is_vote);
   void* shared(const char* name, std::size_t bytes, Elements elements, std::size_t alignment, Place place);
   void* dynamic_shared(const char* name, Elements elements, std::size_t alignment, Place place);
@@ -107,6 +112,11 @@ class BlockRunner {
   Index index_of_thread(int number) const;
   std::uint64_t first_block_of_launch() const { return first_serial_; }
   std::uint32_t epoch() const { return epoch_; }
+  const Handovers& handovers() const { return handovers_; }
+  Handovers& handovers() { return handovers_; }
+  std::span<const Thread> threads() const {
+    return {threads_.data(), std::size_t{launch_->block.x} * launch_->block.y * launch_->block.z};
+  }
   std::uint32_t warp_epoch(int warp) const { return warp_epochs_[static_cast<std::size_t>(warp)]; }
 
   Index block_index() const { return block_; }
@@ -161,6 +171,8 @@ class BlockRunner {
   Cell* shared_cells_ = nullptr;
   std::uint64_t serial_ = 0, first_serial_ = 0;
   std::uint32_t epoch_ = 0;
+  Handovers handovers_;
+  bool has_fences_ = false;
   std::vector<Unwritten> unwritten_;  // since the last barrier, one for each place
   std::set<std::array<const void*, 4>> known_races_;
   std::string first_finding_;

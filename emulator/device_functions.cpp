@@ -29,6 +29,9 @@ int lane_id() { return current_thread->number % kWarp; }
 int block_barrier(Barrier kind, int predicate, Place place) {
   return runner("__syncthreads()", place).barrier(kind, predicate, place);
 }
+void thread_fence(bool of_device) {
+  if (current_thread) current_thread->block->fence(of_device);
+}
 std::uint64_t exchange(const char* name, unsigned mask, std::uint64_t value, int source_lane, Place place) {
   return runner(name, place).meet(name, mask, value, source_lane & (kWarp - 1), place, false);
 }
@@ -45,6 +48,7 @@ void async_copy(void* shared, const void* global, int bytes, Place place) {
   BlockRunner& block = runner("cp.async", place);
   if (!block.in_shared(reinterpret_cast<std::uintptr_t>(shared)) || bytes < 0 || bytes > 16)
     block.fail([&] { return text(place) + ": cp.async copies up to 16 bytes to shared memory"; });
+  checked_access(shared, 16, Access::kBegunWrite, place);  // may land from now on
   current_thread->in_flight.push_back({shared, global, bytes, current_thread->groups, place});
 }
 void async_commit() { ++current_thread->groups; }

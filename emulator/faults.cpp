@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -102,6 +103,9 @@ std::string place(std::uintptr_t address, const Thread& thread) {
     if (!v) return "in shared memory, of which the kernel declared none";
     return distance(address, v->begin, v->end, text(v->array));
   }
+  unsigned char is_resident = 0;
+  if (mincore(reinterpret_cast<void*>(address & ~std::uintptr_t{4095}), 1, &is_resident) != 0)
+    return "at an address where no memory is: did an offset overflow its type?";
   return "in host memory: a kernel sees only what cudaMalloc gave";
 }
 
@@ -143,8 +147,8 @@ inline void access(const void* pointer, std::size_t bytes, Access kind, bool ali
     if (!thread || !memory->holds(address, bytes)) report(address, bytes, write, Wrong::kPlace, origin);
     if (aligned && address % bytes) report(address, bytes, write, Wrong::kAlignment, origin);
     Counters& counted = thread->block->counted;
-    if (kind != Access::kRead) counted.store_bytes += static_cast<std::int64_t>(bytes);
-    if (kind != Access::kWrite) counted.load_bytes += static_cast<std::int64_t>(bytes);
+    if (kind != Access::kRead) ++counted.stores, counted.store_bytes += static_cast<std::int64_t>(bytes);
+    if (kind != Access::kWrite) ++counted.loads, counted.load_bytes += static_cast<std::int64_t>(bytes);
     if (profiler::is_on()) [[unlikely]]
       profiler::access(*thread, address, bytes, kind, origin, nullptr);
     const Allocation* const a = memory->find(address);
@@ -157,7 +161,7 @@ inline void access(const void* pointer, std::size_t bytes, Access kind, bool ali
     const SharedVariable* const v = thread->block->shared_variable(address, bytes);
     if (!v) report(address, bytes, write, Wrong::kPlace, origin);
     if (aligned && address % bytes) report(address, bytes, write, Wrong::kAlignment, origin);
-    if (profiler::is_on()) [[unlikely]]
+    if (profiler::is_on() && kind != Access::kBegunWrite) [[unlikely]]
       profiler::access(*thread, address, bytes, kind, origin, v);
     if (Cell* const cells = thread->block->shared_cells()) [[unlikely]]
       touch(*thread, v->array, cells, thread->block->arena(), address, bytes, kind, origin);
@@ -233,6 +237,7 @@ const bool watched = (watch_stack_overflow(), true);  // for host code in front 
 using nanolm::emulator::Access;
 using nanolm::emulator::access;
 using nanolm::emulator::here;
+
 #define NANOLM_HOOK(N)                                                                                              \
   void __tsan_read##N(void* a) { access(a, N, Access::kRead, true, here(__builtin_return_address(0))); }            \
   void __tsan_write##N(void* a) { access(a, N, Access::kWrite, true, here(__builtin_return_address(0))); }          \
@@ -278,6 +283,20 @@ void __tsan_read_range(void* a, unsigned long n) {
 }
 void __tsan_write_range(void* a, unsigned long n) {
   if (n) access(a, n, Access::kWrite, false, here(__builtin_return_address(0)));
+}
+#define NANOLM_COPY_HOOK(NAME)                                                  \
+  void* nanolm_##NAME(void* to, const void* from, unsigned long n) {            \
+    if (n && nanolm::emulator::current_thread) {                                \
+      access(from, n, Access::kRead, false, here(__builtin_return_address(0))); \
+      access(to, n, Access::kWrite, false, here(__builtin_return_address(0)));  \
+    }                                                                           \
+    return std::NAME(to, from, n);                                              \
+  }
+NANOLM_COPY_HOOK(memcpy)
+NANOLM_COPY_HOOK(memmove)
+void* nanolm_memset(void* to, int byte, unsigned long n) {
+  if (n && nanolm::emulator::current_thread) access(to, n, Access::kWrite, false, here(__builtin_return_address(0)));
+  return std::memset(to, byte, n);
 }
 // Host code of a .cu file: static objects, std::string, std::shared_ptr.
 NANOLM_ATOMIC_HOOK(8, unsigned char)

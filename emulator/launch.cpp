@@ -11,6 +11,7 @@
 #include "environment.h"
 #include "faults.h"
 #include "findings.h"
+#include "memory.h"
 #include "profiler.h"
 #include "runtime.h"
 
@@ -18,10 +19,11 @@ namespace nanolm::emulator {
 namespace {
 
 struct Totals {
-  std::atomic<std::int64_t> launches{0}, load_bytes{0}, store_bytes{0};
+  std::atomic<std::int64_t> launches{0}, load_bytes{0}, store_bytes{0}, loads{0}, stores{0};
 } totals;
 std::atomic<Order> wanted_order{Order::kMixed};
 std::atomic<unsigned> grid_limit{65535};
+std::atomic<std::uint64_t> block_sample{0};
 
 // Runners keep their stacks and shared memory from launch to launch.
 class Runners {
@@ -60,7 +62,8 @@ cudaError_t check(const Launch& launch) {
                         "a block of " + text(b) + " threads; 1 to 1024 are allowed, 64 in the third dimension");
   if (product(g) == 0 || g.x > 0x7fffffff || g.y > grid_limit || g.z > grid_limit)
     return runtime.note(cudaErrorInvalidConfiguration, "a grid of " + text(g) + " blocks; at least 1, at most " +
-                                                           std::to_string(grid_limit) + " in y and z");
+                                                           std::to_string(grid_limit) + " in y and z" +
+                                                           (grid_limit < 65535 ? " (65535 on a device)" : ""));
   const std::size_t limit = runtime.dynamic_limit(reinterpret_cast<const void*>(launch.kernel));
   if (launch.dynamic_bytes > limit)
     return runtime.note(cudaErrorInvalidValue,
@@ -93,10 +96,14 @@ Order mixed(Order order, std::uint64_t turn) {
 
 }  // namespace
 
-void reset_counters() { totals.launches = totals.load_bytes = totals.store_bytes = 0; }
-Counters counters() { return {totals.launches, totals.load_bytes, totals.store_bytes}; }
+void reset_counters() { totals.launches = totals.load_bytes = totals.store_bytes = totals.loads = totals.stores = 0; }
+Counters counters() { return {totals.launches, totals.load_bytes, totals.store_bytes, totals.loads, totals.stores}; }
 void set_order(Order order) { wanted_order = order; }
 void set_grid_limit(unsigned blocks) { grid_limit = blocks; }
+void set_block_sample(std::uint64_t blocks) {
+  block_sample = blocks;
+  DeviceMemory::get().set_sparse(blocks > 0);
+}
 
 void run(const Launch& launch, void (*thread)(const Launch&)) {
   Runtime& runtime = Runtime::get();
@@ -109,12 +116,13 @@ void run(const Launch& launch, void (*thread)(const Launch&)) {
   static const std::uint64_t most =
       environment("NANOLM_EMULATOR_THREADS", std::min(8u, std::thread::hardware_concurrency()));
   const std::uint64_t number = static_cast<std::uint64_t>(totals.launches++);
-  const std::uint64_t blocks = std::uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
+  const std::uint64_t all_blocks = std::uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z, sample = block_sample;
+  const std::uint64_t blocks = sample ? std::min(all_blocks, 2 * sample) : all_blocks;
   const Order order = wanted_order;
   const BlockOrder sequence(blocks, mixed(order, number), seed + number);
 
   static std::atomic<std::uint64_t> blocks_so_far{1};
-  const std::uint64_t first_serial = blocks_so_far.fetch_add(blocks);
+  const std::uint64_t first_serial = blocks_so_far.fetch_add(all_blocks);
 
   const DeviceMemory::Opened opened;
   if (profiler::is_on()) profiler::begin_launch(launch);
@@ -127,7 +135,7 @@ void run(const Launch& launch, void (*thread)(const Launch&)) {
     runner->begin_launch(launch, thread, first_serial);
     try {
       for (std::uint64_t i; !failed && (i = next++) < blocks;) {
-        const std::uint64_t b = sequence[i];
+        const std::uint64_t chosen = sequence[i], b = chosen < sample ? chosen : chosen + all_blocks - blocks;
         runner->run_block(first_serial + b, mixed(order, number + b), seed + number + b);
       }
     } catch (const Fault& fault) {
@@ -138,6 +146,8 @@ void run(const Launch& launch, void (*thread)(const Launch&)) {
     }
     totals.load_bytes += runner->counted.load_bytes;
     totals.store_bytes += runner->counted.store_bytes;
+    totals.loads += runner->counted.loads;
+    totals.stores += runner->counted.stores;
     runners().give_back(std::move(runner));
   };
   // A system thread costs as much as some hundred fibers.

@@ -40,14 +40,18 @@ void* DeviceMemory::allocate(std::size_t bytes) {
   constexpr std::size_t kOffset = 256;
   const std::size_t pages = (kOffset + bytes + kPage - 1) / kPage;
   // A page that belongs to nobody ends each allocation. Freed addresses are not given out again while others are left.
-  if (bytes > free_bytes() || next_ + (pages + 1) * kPage > kReserved) return nullptr;
+  if ((bytes > free_bytes() && !sparse_) || next_ + (pages + 1) * kPage > kReserved) return nullptr;
   const std::uintptr_t begin = base_ + next_ + kOffset;
-  allocations_.push_back(
-      {begin, begin + bytes, true, is_checked() ? allocate_cells(bytes) : nullptr, {nullptr, false, begin, {}}});
+  allocations_.push_back({begin,
+                          begin + bytes,
+                          true,
+                          is_checked() && !sparse_ ? allocate_cells(bytes) : nullptr,
+                          {nullptr, false, begin, {}}});
   for (std::size_t p = 0; p < pages; ++p) pages_[next_ / kPage + p] = &allocations_.back();
   next_ += (pages + 1) * kPage;
   used_ += bytes;
   if (users_ > 0) protect(PROT_READ | PROT_WRITE);
+  if (sparse_) return reinterpret_cast<void*>(begin);
   const Opened opened;
   std::memset(reinterpret_cast<void*>(begin), 0xff, bytes);
   return reinterpret_cast<void*>(begin);

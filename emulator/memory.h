@@ -1,6 +1,7 @@
 // Device memory: a range of addresses that host code cannot touch, and the allocations in it.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -29,7 +30,10 @@ class DeviceMemory {
   bool free(void* pointer);
   // Calls the array that begins at an address in an allocation by this name from now on.
   void name(const void* pointer, const std::string& name, std::size_t element_bytes);
-  std::size_t free_bytes() const { return limit_ - used_; }
+  // What is allocated from now on: as much as there are addresses, and zeros, so that pages exist once they are
+  // touched.
+  void set_sparse(bool on) { sparse_ = on; }
+  std::size_t free_bytes() const { return limit_ - std::min(limit_, used_); }
   std::size_t limit() const { return limit_; }
 
   bool contains(std::uintptr_t address) const { return address - base_ < kReserved; }
@@ -68,6 +72,7 @@ class DeviceMemory {
   std::size_t next_ = kPage;  // offset of the first page never given out
   std::size_t used_ = 0, limit_ = 0;
   int users_ = 0;
+  bool sparse_ = false;
   std::recursive_mutex mutex_;
 };
 

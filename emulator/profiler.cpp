@@ -178,6 +178,9 @@ void end_launch() {
 
 void access(const Thread& thread, std::uintptr_t address, std::size_t bytes, Access access, const Origin& origin,
             const SharedVariable* variable) {
+  constexpr std::size_t kMost = 16;  // of one instruction; a memset() or a struct is a row of them
+  for (; bytes > kMost; address += kMost, bytes -= kMost)
+    profiler::access(thread, address, kMost, access, origin, variable);
   const SiteKey key{origin.return_address, origin.call, origin.place.line, access};
   auto found = sites.find(key);
   if (found == sites.end()) found = sites.emplace(key, Site{access, origin, {}, {}, {}}).first;

@@ -20,12 +20,14 @@ bool checked = environment("NANOLM_EMULATOR_CHECKED", 0) != 0;
 
 std::size_t map_bytes(std::size_t bytes) { return (bytes / 4 + 1) * sizeof(Cell); }
 
-// Whether nothing orders an earlier access and this one, and one of them writes.
-bool races(const Touch& before, const Touch& now, bool is_shared, std::uint64_t first_block_of_launch) {
+// Whether nothing orders an earlier access and this one, of which one writes.
+bool races(const Touch& before, const Touch& now, bool is_shared, const BlockRunner& block) {
   if (!before.block || !(before.bytes & now.bytes) || (before.is_atomic && now.is_atomic)) return false;
-  if (before.block != now.block) return !is_shared && before.block >= first_block_of_launch;
+  if (before.block != now.block)
+    return !is_shared && before.block >= block.first_block_of_launch() && !block.handovers().order(before, now);
   if (before.thread == now.thread || before.epoch != now.epoch) return false;
-  return before.thread / 32 != now.thread / 32 || before.warp_epoch == now.warp_epoch;
+  if (before.thread / kWarp == now.thread / kWarp && before.warp_epoch != now.warp_epoch) return false;
+  return !block.handovers().order(before, now);
 }
 
 void report_race(Thread& thread, const Touch& before, bool before_wrote, const Touch& now, Access access,
@@ -53,9 +55,12 @@ void report_race(Thread& thread, const Touch& before, bool before_wrote, const T
   race.says = race.places[0] + ": race on " + text(array) + ", " + race.element + ": thread " + race.threads[0] +
               (access == Access::kRead ? " reads" : " writes") + " here what thread " + race.threads[1] +
               (before_wrote ? " writes at " : " reads at ") + race.places[1];
-  race.says += blocks
-                   ? ". Nothing orders two blocks of one launch: use an atomic, a place for each block, or two kernels."
-                   : ", with no barrier between. Put __syncthreads() between the two.";
+  race.says +=
+      blocks ? ". Nothing orders two blocks of one launch: use an atomic, a place for each block, two kernels, or "
+               "__threadfence() and behind it an atomic that both blocks make."
+      : before_wrote && access != Access::kRead
+          ? ", with no barrier between. Let one of them write it, or put __syncthreads() between the two."
+          : ", with no barrier between. Put __syncthreads() between the two.";
   thread.block->found(race);
   thread.unchecked = was_unchecked;
 }
@@ -83,11 +88,12 @@ void touch(Thread& thread, const Array& array, Cell* cells, std::uintptr_t memor
            std::size_t bytes, Access access, const Origin& origin) {
   const bool is_shared = array.is_shared;
   const std::size_t offset = address - memory;
-  const BlockRunner& block = *thread.block;
+  BlockRunner& block = *thread.block;
   Touch now{origin,
             block.serial(),
             block.epoch(),
-            block.warp_epoch(thread.number / 32),
+            block.warp_epoch(thread.number / kWarp),
+            thread.fences,
             static_cast<std::uint16_t>(thread.number),
             0,
             access == Access::kAtomic};
@@ -97,7 +103,7 @@ void touch(Thread& thread, const Array& array, Cell* cells, std::uintptr_t memor
     const std::size_t begin = at % 4, end = std::min<std::size_t>(4, begin + (offset + bytes - at));
     now.bytes = static_cast<std::uint8_t>((1u << end) - (1u << begin));
     const auto conflict = [&](const Touch& before, bool wrote) {
-      if (races(before, now, is_shared, first))
+      if (races(before, now, is_shared, block))
         report_race(thread, before, wrote, now, access, array, memory + at / 4 * 4);
     };
     if (is_shared && cell.written_by != now.block) cell.written = 0, cell.written_by = now.block;
@@ -106,7 +112,8 @@ void touch(Thread& thread, const Array& array, Cell* cells, std::uintptr_t memor
       conflict(cell.read, false);
       conflict(cell.other_read, false);
     }
-    if (access != Access::kWrite && (cell.written & now.bytes) != now.bytes)
+    const bool reads = access == Access::kRead || access == Access::kAtomic;
+    if (reads && (cell.written & now.bytes) != now.bytes)
       thread.block->note_unwritten({origin, thread.number, &array, address, bytes});
     if (access == Access::kRead) {
       // Of two readers keep those that a later writer is most likely to meet: of two blocks, else of two threads.
@@ -120,10 +127,11 @@ void touch(Thread& thread, const Array& array, Cell* cells, std::uintptr_t memor
       }
     } else {
       cell.write = now;
-      cell.written |= now.bytes;
+      if (access != Access::kBegunWrite) cell.written |= now.bytes;
     }
     at += end - begin;
   }
+  if (access == Access::kAtomic) block.handovers().atomic(thread, cells + offset / 4, now);
 }
 
 }  // namespace nanolm::emulator

@@ -12,7 +12,7 @@ namespace nanolm::emulator {
 
 struct Thread;
 
-enum class Access { kRead, kWrite, kAtomic };
+enum class Access { kRead, kWrite, kAtomic, kBegunWrite };  // the last: of cp.async, which lands later
 
 // Where an access is made: a return address and that of the call which led there, or a place where one is known.
 struct Origin {
@@ -25,6 +25,7 @@ struct Touch {
   Origin origin{};
   std::uint64_t block = 0;  // its serial number, 0: nobody
   std::uint32_t epoch = 0, warp_epoch = 0;
+  std::uint32_t fences = 0;  // that its thread had behind it
   std::uint16_t thread = 0;
   std::uint8_t bytes = 0;  // which of the 4
   bool is_atomic = false;

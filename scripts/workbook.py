@@ -27,7 +27,7 @@ usage: scripts/workbook VERB [...]
   reset LESSON                   a lesson back to its stub; what you wrote is kept
   test                           prove the answers: run the whole suite on reference/
   bench [--quick]                measure naive against tiled attention: tables and plots in results/
-  mistakes [LESSON]              prove the tests: every known mistake must fail, and be named
+  mistakes [LESSON]              prove the tests: every known mistake must fail, and be named; --cuda: those in CUDA rungs
   grade PATH... [--seed S]       points for submissions, each run in a sandbox (instructors, Linux)
   release OUT [--since OLD] [--without-answers]   a copy for students (instructors)
   clean                          remove build folders and what an in-source build leaves behind
@@ -51,7 +51,7 @@ HELP_IN_RUSSIAN = """\
   reset LESSON                   вернуть урок к заготовке; написанное сохраняется
   test                           доказать решения: все тесты на reference/
   bench [--quick]                измерить наивное внимание против тайлового: таблицы и графики в results/
-  mistakes [LESSON]              доказать тесты: каждая известная ошибка должна быть найдена и названа
+  mistakes [LESSON]              доказать тесты: каждая известная ошибка должна быть найдена и названа; --cuda: ошибки в CUDA-ядрах
   grade PATH... [--seed S]       баллы за работы, каждая в песочнице (преподавателям, Linux)
   release OUT [--since OLD] [--without-answers]   копия для студентов (преподавателям)
   clean                          удалить папки сборки и следы сборки в исходной папке
@@ -125,6 +125,8 @@ def parsers():
     bank = verb("mistakes", mistakes.run, "Runs the suite against every known mistake in tests/mistakes. Exit status 1: "
                                           "one survives, one is not named as itself, or a test kills none.")
     bank.add_argument("lesson", nargs="?", metavar="LESSON", help="its number, its name or a part of the name")
+    bank.add_argument("--cuda", action="store_true", help="the mistakes in CUDA rungs instead: each must be found by the "
+                      "emulator, in words that say what to do")
     bank.add_argument("--json", metavar="FILE", help="also write all of it to FILE")
     points = verb("grade", grade.run, "Grades submissions: folders shaped like exercises/, or archives of them.")
     points.add_argument("paths", nargs="+", metavar="PATH", help="a folder, or a .zip or .tar of one")

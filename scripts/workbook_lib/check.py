@@ -68,19 +68,21 @@ def _run_tests(machine, folder, tree, chosen, jobs, checked):
     arguments = ["-R", "^(%s)[.]" % "|".join(entry.stem + back_ends * is_rung(entry.stem) for entry in chosen)]
     # Alone, a lesson's tests may all wait for an endless loop at the same time.
     arguments += ["-j", str(jobs or build_folder.cores() * (4 if len(chosen) == 1 else 1))]
-    how, started = {}, time.monotonic()
+    how, number, started = {}, {}, time.monotonic()
 
     def on_line(line):
         verdicts.ended_how(line, how)
-        match = re.match(r"\s*Start\s+\d+: (\S+)", line)
+        match = re.match(r"\s*Start\s+(\d+): (\S+)", line)
         if match:
-            progress("%3.0f s  %s" % (time.monotonic() - started, match[1]))
+            number[match[2]] = int(match[1])
+            progress("%3.0f s  %s" % (time.monotonic() - started, match[2]))
 
     code, junit = build_folder.run_ctest_for_results(machine, folder, arguments, on_line)
     end_progress()
     if junit is None:
         raise Problem("ctest ended with status %d and no results in %s" % (code, shown(folder)), status=1)
-    return verdicts.read(junit, how, os.path.dirname(tree))
+    # CTest tells them as they end; the suite's order is that in which a lesson is written.
+    return sorted(verdicts.read(junit, how, os.path.dirname(tree)), key=lambda verdict: number.get(verdict.name, 0))
 
 
 def _of_lesson(results, stem):
@@ -180,9 +182,8 @@ def print_lesson(entry, found, tree, folder):
 def tests_of_rung(tests):
     """All tests of a rung run one kernel: a fault in it is the same in each. What is said once is not said again."""
     said, more = set(), []
-    # What names a line of the kernel says more than what came out of it.
-    for test in sorted(tests, key=lambda test: (test.kind != "passed", not re.match(r"\S+\.cu:\d+", _unwrapped(test)[0]))):
-        text = _unwrapped(test)
+    for test in sorted(tests, key=lambda test: (test.kind != "passed", not names_a_line(test))):
+        text = told(test)
         key = re.sub(r"\d+", "", text[0])
         if test.kind == "passed":
             say("  %s %s" % (tick(), test.name))
@@ -197,7 +198,12 @@ def tests_of_rung(tests):
         say("  %s %d more fail, the same way or later: %s" % (cross(), len(more), ", ".join(more)))
 
 
-def _unwrapped(test):
+def names_a_line(test):
+    """What names a line of the kernel says more than what came out of it, and is told first."""
+    return re.match(r"\S+\.cu:\d+", told(test)[0]) is not None
+
+
+def told(test):
     """The lines of a verdict, an exception's message without GoogleTest's words around it."""
     return [re.sub(r'^C\+\+ exception with description "(.*)" thrown in the test body\.$', r"\1", line)
             for line in test.lines] or [""]

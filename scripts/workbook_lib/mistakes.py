@@ -7,20 +7,26 @@ import string
 import sys
 import time
 
-from . import build_folder, diagnosis, fingerprints, mistakes_bank, mistakes_run, setup_machine
+from . import build_folder, diagnosis, fingerprints, mistakes_bank, mistakes_cuda, mistakes_run, setup_machine
 from .console import Problem, cross, end_progress, progress, say, tick
-from .week import find_lesson, lessons
+from .week import find_lesson, is_rung, lessons
 
 # How many of the bank, spread over it, are compiled once more by another compiler or with another optimisation.
 OTHERWISE = 12
 
 
 def run(options):
-    if not sys.platform.startswith("linux"):
-        raise Problem("mistakes runs on Linux: it puts wrong libraries before the right ones (LD_LIBRARY_PATH)")
     if options.json and not os.path.isdir(os.path.dirname(os.path.abspath(options.json))):
         raise Problem("--json %r: its folder does not exist" % options.json)
+    if not os.path.isdir(mistakes_run.REFERENCE):
+        raise Problem("this edition has no answers to put mistakes into")
+    if options.cuda:
+        return mistakes_cuda.run(options)
+    if not sys.platform.startswith("linux"):
+        raise Problem("mistakes runs on Linux: it puts wrong libraries before the right ones (LD_LIBRARY_PATH)")
     chosen = [find_lesson(options.lesson)] if options.lesson is not None else lessons()
+    if any(is_rung(entry.stem) for entry in chosen):
+        raise Problem("%r is a rung: scripts/workbook mistakes --cuda %s" % (options.lesson, options.lesson))
     banks = {entry.stem: mistakes_bank.read_bank(entry.stem) for entry in chosen}
     for stem, mistakes in banks.items():
         for mistake in mistakes:

@@ -8,6 +8,20 @@
 
 An entry is a header, the sentence in Russian, twins (mistakes with the same wrong results), and edits. An edit is a run
 of whole lines of the reference after `-`, which must stand there exactly once, and the lines after `+` in their place. Edits without `+` lines are kept apart by an empty line.
+
+A rung's mistakes, tests/mistakes/cuda/NN_idea.edits, have no twins. They say what a student must be told:
+
+    # C03-02 no-barrier-behind-the-scores: A barrier is missing: V is loaded over K while other warps still read it.
+    ru: ...
+    says: 128 of 128 elements are wrong
+    checked: Put __syncthreads() between the two
+    at: tile_scores<T>(Q_smem, KV_smem, head_dim, S);
+    @ hazard
+
+`says:` stands in the first thing that `check` prints, `checked:` in the first thing that `check --checked` prints;
+either may come several times. `at:` is a piece of one line of the wrong version, whose number must be named in the last
+of the two. `@ checked`: `check` alone finds nothing. `@ hazard`: threads of a block race in shared memory, which
+compute-sanitizer should see, too.
 """
 
 import os
@@ -15,34 +29,34 @@ import re
 from collections import namedtuple
 
 from .console import Problem
-from .week import ROOT
+from .week import ROOT, is_rung
 
 BANK = os.path.join(ROOT, "tests", "mistakes")
-# edits: pairs of tuples of lines, (out, in).
-Mistake = namedtuple("Mistake", "id slug says says_ru twins edits place")
-HEADER = re.compile(r"# (M(\d\d)-\d\d) ([a-z0-9]+(?:-[a-z0-9]+)*): (\S.*[.])$")
+# edits: pairs of tuples of lines, (out, in). words: {"says", "checked", "at": texts}; marks: "checked", "hazard".
+Mistake = namedtuple("Mistake", "id slug says says_ru twins edits place words marks")
+HEADER = re.compile(r"# (([CM])(\d\d)-\d\d) ([a-z0-9]+(?:-[a-z0-9]+)*): (\S.*[.])$")
 
 
 def read_bank(stem, folder=BANK):
-    """The mistakes of a lesson; none where its file is missing."""
+    """The mistakes of a lesson or a rung; none where its file is missing."""
     path = os.path.join(folder, stem + ".edits")
     try:
         with open(path, encoding="utf-8") as file:
             lines = file.read().splitlines()
     except FileNotFoundError:
         return []
-    mistakes, between = [], False
+    mistakes, between, example = [], False, "# C03-02" if is_rung(stem) else "# M03-02"
     for number, line in enumerate(lines, 1):
         place = "%s:%d" % (os.path.relpath(path, ROOT) if path.startswith(ROOT + os.sep) else path, number)
         if line.startswith("#"):
             match = HEADER.match(line)
-            if not match:
-                raise Problem("%s: a mistake begins with `# M03-02 its-name: One sentence.`" % place)
-            if match[2] != stem[:2]:
+            if not match or (match[2] == "C") != is_rung(stem):
+                raise Problem("%s: a mistake begins with `%s its-name: One sentence.`" % (place, example))
+            if match[3] != os.path.basename(stem)[:2]:
                 raise Problem("%s: %s is no mistake of lesson %s" % (place, match[1], stem))
-            if any(m.id == match[1] or m.slug == match[3] for m in mistakes):
-                raise Problem("%s: %s %s was there before" % (place, match[1], match[3]))
-            mistakes.append(Mistake(match[1], match[3], match[4], "", [], [], place))
+            if any(m.id == match[1] or m.slug == match[4] for m in mistakes):
+                raise Problem("%s: %s %s was there before" % (place, match[1], match[4]))
+            mistakes.append(Mistake(match[1], match[4], match[5], "", [], [], place, {}, []))
         elif not line.strip():
             between = True
         else:
@@ -56,7 +70,15 @@ def read_bank(stem, folder=BANK):
 def _with_line(mistake, line, place, after_empty):
     if line.startswith("ru: "):
         return mistake._replace(says_ru=line[4:].strip())
-    if line.startswith("@"):
+    of_rung = mistake.id[0] == "C"
+    if of_rung and line in ("@ checked", "@ hazard"):
+        mistake.marks.append(line[2:])
+    elif of_rung and re.match("(says|checked|at): .", line):
+        kind, text = line.split(": ", 1)
+        mistake.words.setdefault(kind, []).append(text.strip())
+    elif line.startswith("@") and of_rung:
+        raise Problem("%s: after @ only `@ checked` and `@ hazard` are known" % place)
+    elif line.startswith("@"):
         match = re.match(r"@ twin: (M\d\d-\d\d)$", line)
         if not match:
             raise Problem("%s: after @ only `@ twin: M03-05` is known" % place)
@@ -70,7 +92,7 @@ def _with_line(mistake, line, place, after_empty):
             raise Problem("%s: a + line without the - lines that it replaces" % place)
         mistake.edits[-1][1].append(line[1:])
     else:
-        raise Problem("%s: a line begins with #, ru:, @, - or +" % place)
+        raise Problem("%s: a line begins with #, ru:, %s@, - or +" % (place, "says:, checked:, at:, " * of_rung))
     return mistake
 
 
@@ -79,6 +101,10 @@ def _checked(mistake, mistakes):
         raise Problem("%s: %s has no edit" % (mistake.place, mistake.id))
     if not mistake.says_ru:
         raise Problem("%s: %s has no sentence in Russian (ru: ...)" % (mistake.place, mistake.id))
+    if mistake.id[0] == "C" and not mistake.words.get("says"):
+        raise Problem("%s: %s lacks what a student is told (says: ...)" % (mistake.place, mistake.id))
+    if "checked" in mistake.marks and mistake.words.get("checked"):
+        raise Problem("%s: %s is `@ checked`: its words stand behind says:" % (mistake.place, mistake.id))
     for twin in mistake.twins:
         other = next((m for m in mistakes if m.id == twin and twin != mistake.id), None)
         if other is None or mistake.id not in other.twins:
@@ -99,6 +125,15 @@ def apply(mistake, text):
     for first, end, put in sorted(places, reverse=True):
         lines[first:end] = put
     return "\n".join(lines) + "\n"
+
+
+def line_of(mistake, text, code):
+    """The number of the one line of a wrong version that holds this piece of code."""
+    found = [number for number, line in enumerate(text.splitlines(), 1) if code in line]
+    if len(found) != 1:
+        raise Problem("%s: %s: `at: %s` fits %d lines of the wrong version"
+                      % (mistake.place, mistake.id, code, len(found)))
+    return found[0]
 
 
 def sentence(mistake, language):

@@ -99,15 +99,15 @@ def observe_mistake(compiler, stem, program, mistake):
 
 def observe(program, library_folder):
     """{test: "passed", "crashed", "timed out" or its failures}. One process; after one that ends early, one a test."""
-    names = _names(program)
+    tests = names(program)
     output = _test(program, library_folder, SUITE_SECONDS)
     said = {}
-    for test in names:
+    for test in tests:
         part = _part(output, test)
         if part is not None:
             said[test] = part
-    if len(said) < len(names):
-        for test in names:
+    if len(said) < len(tests):
+        for test in tests:
             if test in said:
                 continue
             output = _test(program, library_folder, TEST_SECONDS, test)
@@ -125,14 +125,15 @@ def _part(output, test):
 
 
 @functools.lru_cache(maxsize=None)
-def _names(program):
-    names, suite = [], ""
+def names(program):
+    """Suite.Name of the tests of a GoogleTest program."""
+    found, suite = [], ""
     for line in _run([program, "--gtest_list_tests"]).stdout.splitlines():
         if re.match(r"\w+\.$", line):
             suite = line
         elif re.match(r"  \w+", line):
-            names.append(suite + line.strip())
-    return names
+            found.append(suite + line.strip())
+    return found
 
 
 def _test(program, library_folder, seconds, name="*"):

@@ -18,6 +18,8 @@ OTHER_ERROR = re.compile(r"error: .*")
 SANITIZER = re.compile(r"^.*(?:ERROR: \w+Sanitizer: .*|runtime error: .*)$", re.MULTILINE)
 # A lesson's source, in whatever tree, not its test.
 FRAME = re.compile(r"^\s*#\d+ 0x\S+ in (.*\b\d\d_\w+(?<!_test)\.cpp\b.*)$", re.MULTILINE)
+# What the emulator says of a line of a kernel.
+FAULT = re.compile(r'description "[^"\n]*\.cu:\d+')
 MAXIMUM_LINES = 8
 
 
@@ -39,11 +41,12 @@ def read(junit, how, tree_parent):
         name, output = case.get("name"), case.findtext("system-out") or ""
         output = output.replace(ROOT + "/", "").replace(tree_parent + "/", "")
         status, ending = case.get("status"), how.get(name, "")
-        verdicts.append(_verdict(name, status, ending, output))
+        verdicts.append(verdict(name, status, ending, output))
     return verdicts
 
 
-def _verdict(name, status, ending, output):
+def verdict(name, status, ending, output):
+    """`status` is JUnit's, `ending` what ended_how noted: CTest's words for a crash or a time-out."""
     if status == "run":
         return Verdict(name, "passed", [], None, output)
     if status == "notrun" or status == "disabled":
@@ -97,20 +100,23 @@ def warnings(output):
 
 
 def gtest_failures(output):
-    """The first failure of a test: place and message without GoogleTest's frame, then how many more there are."""
+    """The first failure of a test, or the fault in a kernel that ended it: place and message without GoogleTest's
+    frame, then how many more there are."""
     body = output.split("[ RUN      ]", 1)[-1].split("[  FAILED  ]", 1)[0]
     only = fingerprints.ONLY.search(body)
     body = fingerprints.ONLY.sub("", body)
     blocks = re.split(r"^(.+): Failure$", body, flags=re.MULTILINE)
     if len(blocks) < 3:
         return []
-    message, _, trace = blocks[2].strip().partition("Google Test trace:")
+    which = next((i for i in range(1, len(blocks), 2) if FAULT.search(blocks[i + 1])), 1)
+    place, text = blocks[which], blocks[which + 1]
+    message, _, trace = text.strip().partition("Google Test trace:")
     lines = [line for line in message.splitlines() if line.strip()]
     predicate = re.search(r"^  Actual: false \((.*?)\)$", message, re.MULTILINE | re.DOTALL)
     if predicate:
         after = message[predicate.end():].strip().splitlines()
         lines = predicate[1].splitlines() + [line for line in after if line != "Expected: true"]
-    shown = [("%s: " % blocks[1] if blocks[1] != "unknown file" else "") + lines[0]] if lines else [blocks[1]]
+    shown = [("%s: " % place if place != "unknown file" else "") + lines[0]] if lines else [place]
     shown += lines[1:MAXIMUM_LINES]
     if len(lines) > MAXIMUM_LINES:
         shown.append("...")

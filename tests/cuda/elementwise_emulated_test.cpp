@@ -16,7 +16,8 @@ void expect_launches(bool fused) {
         ElementwiseCall call(rung, coefficients(operations), normal(1027));
         emulator::reset_counters();
         call.launch();
-        EXPECT_EQ(emulator::counters().launches, fused ? 1 : operations);
+        EXPECT_EQ(emulator::counters().launches, fused ? 1 : operations)
+            << "kernels that " << rung.name << " launches for " << operations << " operations";
       }
 }
 
@@ -101,6 +102,32 @@ TEST(Order, OfBlocksWarpsAndLanesDoesNotChangeABit) {
       call.launch();
       EXPECT_TRUE(same_bits(call.result(), expected_y(call.args, x))) << rung.name;
     }
+}
+
+// Of the grid's blocks only those at both ends run, on arrays of which only their ends exist.
+TEST(Offsets, OfMoreThan2To31Elements) {
+  const std::int64_t count = (std::int64_t{1} << 31) + 5, end = 1 << 16;
+  for (const ElementwiseRung& rung : elementwise_rungs()) {
+    const emulator::BlockSample sample(2);
+    DeviceBuffer<float> x(count), y(count);
+    const std::vector<float> values = normal(end), unwritten = values_of<float>(Bytes(4 * end, 0xFF));
+    for (const std::int64_t first : {std::int64_t{0}, count - end}) {
+      CUDA_CHECK(cudaMemcpy(x.data() + first, values.data(), 4 * end, cudaMemcpyHostToDevice));
+      CUDA_CHECK(cudaMemcpy(y.data() + first, unwritten.data(), 4 * end, cudaMemcpyHostToDevice));
+    }
+    ElementwiseArgs args = coefficients(2);
+    args.x = x.data(), args.y = y.data(), args.count = count;
+    emulator::reset_counters();
+    rung.run(args);
+    CUDA_CHECK(cudaDeviceSynchronize());
+    std::vector<float> actual(end), expected = expected_y(args, values);
+    CUDA_CHECK(cudaMemcpy(actual.data(), y.data() + count - end, 4 * end, cudaMemcpyDeviceToHost));
+    // Blocks that go on to further elements load more, and need not be those that reach the last ones.
+    const bool strides = emulator::counters().load_bytes > 1 << 24;
+    for (std::size_t i = 0; i < actual.size(); ++i)
+      if (std::isnan(actual[i]) && (strides || i + 8 < actual.size())) actual[i] = expected[i] = 0;
+    EXPECT_TRUE(same_bits(actual, expected)) << rung.name << ", the last " << end << " of 2^31 + 5 elements";
+  }
 }
 
 }  // namespace

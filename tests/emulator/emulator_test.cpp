@@ -23,6 +23,24 @@ TEST(Launch, IndicesOfThreeDimensions) {
   }
 }
 
+TEST(Launch, OfASampleRunsTheBlocksAtBothEnds) {
+  const dim3 grid(3, 2, 4), block(5, 3, 2);
+  for (const std::uint64_t sample : {1, 5, 12, 100}) {
+    const emulator::BlockSample sampled(sample);
+    for (const Order order : kOrders) {
+      emulator::set_order(order);
+      DeviceBuffer<int> out(24 * 30);
+      indices(out.data(), grid, block);
+      std::vector<int> expected(24 * 30);
+      for (std::size_t i = 0; i < expected.size(); ++i)
+        if (i / 30 < sample || i / 30 + sample >= 24) expected[i] = static_cast<int>(i);
+      EXPECT_EQ(out.to_host(), expected) << sample;  // what did not run is zeros
+    }
+  }
+  DeviceBuffer<int> out(30);
+  EXPECT_EQ(out.to_host(), std::vector<int>(30, -1)) << "filled again";
+}
+
 TEST(Launch, BadConfigurationsRunNothingAndAreToldOnce) {
   const auto told = [](dim3 grid, dim3 block) {
     emulator::reset_counters();

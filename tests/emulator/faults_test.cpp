@@ -40,6 +40,8 @@ TEST(Fault, KnowsFreedNullAndHostMemory) {
   EXPECT_SAYS(fault(Act::kHostMemory, "kHostMemory", heap.data()), "host memory");
   const float local = 0;
   EXPECT_SAYS(fault(Act::kHostMemory, "kHostMemory", &local), "host memory");
+  const auto* const nowhere = reinterpret_cast<const float*>(std::uintptr_t{1} << 40);
+  EXPECT_SAYS(fault(Act::kHostMemory, "kHostMemory", nowhere), "where no memory is: did an offset overflow");
 }
 
 TEST(Fault, NamesTheSharedArray) {

@@ -49,6 +49,7 @@ __global__ void race_kernel(Race what, float* memory) {
   __shared__ unsigned char bytes[64];
   const int i = static_cast<int>(threadIdx.x);
   float got = 0;
+  if (what == Race::kBlocksApart) memory[64 * blockIdx.x + i] = 1;
   if (what == Race::kWriteThenRead || what == Race::kBarrierBetween) {
     tile[i] = 1;  // kWriteThenRead, first
     if (what == Race::kBarrierBetween) __syncthreads();
@@ -73,7 +74,6 @@ __global__ void race_kernel(Race what, float* memory) {
     square[0][i % 8] = 1;
   }
   if (what == Race::kTwoBlocks) memory[i] = 1;
-  if (what == Race::kBlocksApart) memory[64 * blockIdx.x + i] = 1;
   if (what == Race::kAtomics) atomicAdd(memory, 1.0f);
   if (what == Race::kNeighbours) bytes[i] = 1;
   if (what == Race::kUnwrittenShared) got = tile[i];

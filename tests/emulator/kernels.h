@@ -58,6 +58,84 @@ enum class Race {
 };
 void race(Race what, float* memory);  // memory has 256 floats, of which the first 128 are written
 
+// Ways to copy a vector.
+enum class Copy {
+  kAssignment,
+  kConstruction,
+  kInitialisation,
+  kZeroThenAssignment,
+  kReturnedByValue,
+  kPassedByValue,
+  kPassedOn,
+  kElementToElement,
+  kReinterpreted,
+  kReadOnly,
+  kConditional,
+  kByReference,
+  kMemberOfAStruct,
+  kThroughAStruct,
+  kThroughLocalArray,
+  kStruct,
+  kMemcpy,
+  kStdMemcpy,
+  kMemcpyOfTwo,
+  kLambda,
+  kMakeAndMembers,
+};
+template <class T>
+void copy(Copy how, T* memory);  // 4 vectors
+
+// What the checker must let pass, and what it must not: tests/emulator/trial_kernels.cu.
+enum class Legal {
+  kTileReusedInALoop,
+  kEarlyReturn,
+  kCountOrders,
+  kAtomicsThenRead,
+  kInPlace,
+  kOwnWrites,
+  kBytesOfOneWord,
+  kHalvesOfOneWord,
+  kVolatile,
+  kUnion,
+  kTwelveBytes,
+  kMemcpy,
+  kPadding,
+  kAsyncTwoBuffers,
+  kSharedReadByAll,
+  kCount
+};
+enum class Illegal {
+  kAsyncIntoWhatIsRead,
+  kAsyncReadByOthers,
+  kHalfBesideAnother,
+  kReaderOfAnotherWarp,
+  kMemcpy,
+  kLargeMemcpy,
+  kCount
+};
+void legal(Legal what, float* memory);  // 256 floats, all written
+void illegal(Illegal what, float* memory);
+
+// Threads that meet by atomics: the last one to count itself in `done` adds up what all wrote.
+enum class Handover {
+  kAllFence,
+  kOneFences,
+  kTree,
+  kThreads,
+  kWarps,
+  kWarpsOfABlock,
+  // Each of these is a race:
+  kNoFence,
+  kFenceInFront,
+  kWritesBehindTheFence,
+  kBlockFence,
+  kNoBarrier,
+  kOtherAddress,
+  kWarpsNoFence,
+  kWarpsOfABlockNoFence,
+};
+void hand_over(Handover what, float* values, int* done, float* sum);  // 256 values, 4 counters of 0
+
 void first_thread_writes(float* out, bool with_barrier);  // what thread 0 wrote to shared memory, read by all
 void unwritten(float* out);                               // shared memory as a block finds it
 void shared_layout(std::uint64_t* out);                   // addresses of two arrays and of the dynamic one

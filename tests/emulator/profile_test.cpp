@@ -119,5 +119,16 @@ TEST(Profile, CountsLaunchesBlocksAndBarriers) {
   EXPECT_TRUE(emulator::profile().empty()) << "counting has ended";
 }
 
+TEST(Profile, OfALargeCopyIsThatOfItsVectors) {
+  DeviceBuffer<float> memory(std::vector<float>(512, 1));
+  emulator::set_profiled(true);
+  illegal(Illegal::kLargeMemcpy, memory.data());
+  const std::vector<emulator::KernelProfile> kernels = emulator::profile();
+  emulator::set_profiled(false);
+  ASSERT_EQ(kernels.size(), 1u);
+  EXPECT_EQ(kernels[0].global.at(0).loads.bytes, 2 * 256) << "by each of two blocks";
+  EXPECT_EQ(kernels[0].global.at(0).loads.requests, 2 * 16);
+}
+
 }  // namespace
 }  // namespace nanolm::emulated

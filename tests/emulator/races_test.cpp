@@ -38,6 +38,7 @@ TEST(Race, BetweenThreadsOfABlockNamesBothLinesAndTheArray) {
   expect_race(Race::kWriteThenRead, "kWriteThenRead, first", "kWriteThenRead, then", "the shared array tile");
   expect_race(Race::kReadThenWrite, "kReadThenWrite, first", "kReadThenWrite, then", "Put __syncthreads() between");
   expect_race(Race::kTwoWriters, "kTwoWriters", "kTwoWriters", "race on the shared array tile");
+  expect_race(Race::kTwoWriters, "kTwoWriters", "kTwoWriters", "Let one of them write it, or put __syncthreads()");
 }
 
 TEST(Race, NamesTheElementAndTheThreads) {

@@ -20,7 +20,7 @@ import workbook
 
 ROOT = workbook.ROOT
 HOSTILE = sorted(path for path in (ROOT / "tests" / "hostile").iterdir() if path.is_dir())
-UNUSUAL = sorted(path for path in (ROOT / "tests" / "unusual").iterdir() if path.is_dir())
+UNUSUAL = sorted(path for path in (ROOT / "tests" / "unusual").iterdir() if list(path.glob("*.cpp")))
 LEFT_BEHIND = ["/tmp/nanolm_hostile_was_here", "/tmp/nanolm_hostile_link", "/tmp/results.json"]
 
 

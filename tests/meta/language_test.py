@@ -15,7 +15,8 @@ sys.path.insert(0, str(SCRIPTS))
 from workbook_lib import language, russian  # noqa: E402
 
 # Only instructors meet what these print.
-INSTRUCTORS = ("mistakes", "mistakes_bank", "grade", "judge", "submissions", "release", "stubs_since")
+INSTRUCTORS = ("mistakes", "mistakes_bank", "mistakes_cuda", "mistakes_cuda_run", "grade", "judge", "submissions",
+               "release", "stubs_since")
 SAYS = ("say", "Problem", "progress", "translate", "exclusive")
 MARKS = {"tick": "✓", "cross": "✗"}
 

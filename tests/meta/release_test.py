@@ -40,10 +40,12 @@ class Release(unittest.TestCase):
         self.assertEqual(self.first.code, 0, self.first.text)
         self.assertTrue((self.old / STUB).is_file() and (self.old / "reference").is_dir())
         self.assertFalse((self.old / "tests" / "judge").exists() or (self.old / "tests" / "meta").exists())
+        self.assertTrue(list((self.old / "tests" / "mistakes" / "cuda").glob("*.edits")))
         bare = workbook.WORK / "bare"
         self.assertEqual(Run(self.root, "release", str(bare), "--without-answers").code, 0)
         self.assertFalse((bare / "reference").exists() or list((bare / "tests").rglob("*.edits")))
-        self.assertIn("this edition has no answers", Run(bare, "test").err)
+        for verb in (["test"], ["mistakes"], ["mistakes", "--cuda"]):
+            self.assertIn("this edition has no answers", Run(bare, *verb).err)
 
     def test_presets_name_only_what_is_there(self):
         bare = workbook.WORK / "bare presets"

@@ -65,7 +65,7 @@ class ElementwiseCall {
   std::vector<float> result() {
     const bool in_place = args.y == args.x;
     CUDA_CHECK(cudaDeviceSynchronize());
-    EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "the launch left an error behind";
+    EXPECT_TRUE(no_error_left());
     EXPECT_TRUE(y_.intact());
     if (in_place)
       EXPECT_TRUE(x_.guards_intact());

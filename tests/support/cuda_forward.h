@@ -51,7 +51,7 @@ class ForwardCall {
   // Waits for the device.
   Result result() {
     named(f_, [] { CUDA_CHECK(cudaDeviceSynchronize()); });
-    EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "the launch left an error behind";
+    EXPECT_TRUE(no_error_left());
     EXPECT_TRUE(O_.intact());
     EXPECT_TRUE(lse_.intact());
     EXPECT_TRUE(workspace_.intact());

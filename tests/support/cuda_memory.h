@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -121,15 +122,33 @@ std::vector<T> values_of(const Bytes& bytes) {
   return values;
 }
 
+// Nine digits tell two floats apart. An output that still holds what DeviceBytes put there was not written.
+inline std::string bits_text(float value) {
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  char text[32];
+  std::snprintf(text, sizeof text, "%.9g", static_cast<double>(value));
+  return bits == 0xFFFFFFFF ? "was not written" : std::string("is ") + text;
+}
+
 // Equal bit for bit, so that NaN equals itself and 0 is not -0.
 inline testing::AssertionResult same_bits(const std::vector<float>& actual, const std::vector<float>& expected) {
   if (actual.size() != expected.size())
     return testing::AssertionFailure() << actual.size() << " elements, expected " << expected.size();
   for (std::size_t i = 0; i < actual.size(); ++i)
     if (std::memcmp(&actual[i], &expected[i], sizeof(float)) != 0)
-      return testing::AssertionFailure() << "element " << i << " is " << testing::PrintToString(actual[i])
-                                         << ", expected the same bits as " << testing::PrintToString(expected[i]);
+      return testing::AssertionFailure() << "element " << i << " " << bits_text(actual[i])
+                                         << ", expected the same bits as " << bits_text(expected[i]).substr(3);
   return testing::AssertionSuccess();
+}
+
+// A launch that was refused returns nothing: who does not ask, hands the error on to whoever asks next.
+inline testing::AssertionResult no_error_left() {
+  const cudaError_t code = cudaGetLastError();
+  if (code == cudaSuccess) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "the launch left an error behind, " << cudaGetErrorName(code) << " ("
+                                     << cudaGetErrorString(code)
+                                     << "): CUDA_CHECK(cudaGetLastError()) belongs behind each launch";
 }
 
 }  // namespace nanolm::cuda

@@ -7,9 +7,10 @@
 
 namespace nanolm::emulator {
 
-// Global memory that kernels asked for since the last reset: the sum over all threads, as if there were no cache.
+// Global memory that kernels asked for since the last reset: the sum over all threads, as if there were no cache. A
+// vector is one load or store.
 struct Counters {
-  std::int64_t launches = 0, load_bytes = 0, store_bytes = 0;
+  std::int64_t launches = 0, load_bytes = 0, store_bytes = 0, loads = 0, stores = 0;
 };
 void reset_counters();
 Counters counters();
@@ -29,5 +30,16 @@ void name_array(const void* pointer, const std::string& name, std::size_t elemen
 // The most blocks that a grid's second and third dimension may have: 65535, as on every device. A smaller one shows
 // what that limit would stop, without so many blocks.
 void set_grid_limit(unsigned blocks);
+
+// Of each grid only the first and the last so many blocks run; 0, the default, runs all. Device memory that is
+// allocated meanwhile is without limit, holds zeros, and may be read unwritten: an array of more than 2^31 elements
+// costs what is touched of it.
+void set_block_sample(std::uint64_t blocks);
+struct BlockSample {
+  explicit BlockSample(std::uint64_t blocks) { set_block_sample(blocks); }
+  ~BlockSample() { set_block_sample(0); }
+  BlockSample(const BlockSample&) = delete;
+  BlockSample& operator=(const BlockSample&) = delete;
+};
 
 }  // namespace nanolm::emulator

@@ -1,6 +1,8 @@
 // Keywords, indices, barriers, warp functions, atomics and arithmetic of device code.
 #pragma once
 
+#include <math.h>  // exp(float), isinf(float) and their like at global scope, as CUDA has them
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -33,6 +35,7 @@ Index grid_size();
 
 enum class Barrier { kPlain, kCount, kAnd, kOr };
 int block_barrier(Barrier kind, int predicate, Place place);
+void thread_fence(bool of_device);
 
 // Functions in which the lanes of a mask meet. A lane gives 8 bytes and names the lane whose 8 bytes it wants, or gives
 // a predicate and gets the lanes for which it holds.
@@ -48,17 +51,22 @@ void async_wait(int groups_in_flight);
 
 [[noreturn]] void assertion_failed(const char* expression, Place place);
 
+// memcpy() and memset() of a kernel, which checks them; compilers' own are not seen.
+extern "C" void* nanolm_memcpy(void* to, const void* from, std::size_t bytes);
+extern "C" void* nanolm_memmove(void* to, const void* from, std::size_t bytes);
+extern "C" void* nanolm_memset(void* to, int byte, std::size_t bytes);
+
 template <class T>
 std::uint64_t to_bits(T value) {
   static_assert(sizeof(T) <= 8, "a shuffle moves at most 8 bytes");
   std::uint64_t bits = 0;
-  std::memcpy(&bits, &value, sizeof value);
+  __builtin_memcpy(&bits, &value, sizeof value);
   return bits;
 }
 template <class T>
 T from_bits(std::uint64_t bits) {
   T value;
-  std::memcpy(&value, &bits, sizeof value);
+  __builtin_memcpy(&value, &bits, sizeof value);
   return value;
 }
 
@@ -103,9 +111,9 @@ inline int __syncthreads_or(int predicate, NANOLM_HERE) {
   using namespace nanolm::emulator;
   return block_barrier(Barrier::kOr, predicate, {file, line});
 }
-inline void __threadfence() {}
-inline void __threadfence_block() {}
-inline void __threadfence_system() {}
+inline void __threadfence() { nanolm::emulator::thread_fence(true); }
+inline void __threadfence_system() { nanolm::emulator::thread_fence(true); }
+inline void __threadfence_block() { nanolm::emulator::thread_fence(false); }
 
 // `width` cuts a warp into parts of that many lanes; lanes count within their part.
 template <class T>
@@ -221,4 +229,20 @@ constexpr std::common_type_t<A, B> max(A a, B b) {
 #undef assert
 #define assert(expression) \
   ((expression) ? static_cast<void>(0) : ::nanolm::emulator::assertion_failed(#expression, {__FILE__, __LINE__}))
+#endif
+
+#ifdef NANOLM_EMULATED
+namespace std {
+using ::nanolm::emulator::nanolm_memcpy;
+using ::nanolm::emulator::nanolm_memmove;
+using ::nanolm::emulator::nanolm_memset;
+}  // namespace std
+using std::nanolm_memcpy, std::nanolm_memmove, std::nanolm_memset;
+#define memcpy(...) nanolm_memcpy(__VA_ARGS__)
+#define memmove(...) nanolm_memmove(__VA_ARGS__)
+#define memset(...) nanolm_memset(__VA_ARGS__)
+#ifdef __clang__
+// Clang copies a struct by a call of memcpy; g++ reports the range that it copies.
+__asm__(".set memcpy, nanolm_memcpy\n.set memmove, nanolm_memmove\n.set memset, nanolm_memset");
+#endif
 #endif
