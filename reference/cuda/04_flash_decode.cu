@@ -321,10 +321,11 @@ struct Work {
 template <class Tile>
 __device__ Work work_of(const AttentionShape& s, int splits, std::int64_t number) {
   const std::int64_t chunks = (s.q_heads / s.kv_heads + Tile::kGroup - 1) / Tile::kGroup;
-  const std::int64_t chunk = number / splits % chunks;  // of the query heads of a kv head
-  Work work{static_cast<int>(number % splits), number / splits / chunks, number / splits / chunks, 1};
+  [[maybe_unused]] const std::int64_t chunk = number / splits % chunks;  // of the query heads of a kv head
+  const std::int64_t kv_head = number / splits / chunks;
+  Work work{static_cast<int>(number % splits), kv_head, kv_head, 1};
   const std::int64_t group = s.q_heads / s.kv_heads;
-  work.first_row = work.kv_head * group + chunk * Tile::kGroup;
+  work.first_row = kv_head * group + chunk * Tile::kGroup;
   work.rows = static_cast<int>(min(std::int64_t{Tile::kGroup}, group - chunk * Tile::kGroup));
   return work;
 }
@@ -371,11 +372,11 @@ template <class T>
 __global__ void __launch_bounds__(kThreads) combine_kernel(DecodeArgs<T> args, Parts parts, std::int64_t rows) {
   constexpr int kColumns = kMaxHeadDim / kWarp;
   const int head_dim = static_cast<int>(args.shape.head_dim), lane = static_cast<int>(threadIdx.x) % kWarp;
-  const float scale_log2 = args.shape.scale * kLog2E;
+  [[maybe_unused]] const float scale_log2 = args.shape.scale * kLog2E;
   for (std::int64_t row = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp; row < rows;
        row += std::int64_t{gridDim.x} * kWarps) {
-    const float2* max_and_sum = parts.max_and_sum + row * parts.splits;
     float max = kMinusInf, sum = 0, O[kColumns] = {};
+    const float2* max_and_sum = parts.max_and_sum + row * parts.splits;
     for (int p = lane; p < parts.splits; p += kWarp) max = fmaxf(max, max_and_sum[p].x);
     for (int lanes = 1; lanes < kWarp; lanes *= 2) max = fmaxf(max, __shfl_xor_sync(~0u, max, lanes));
     const float shift = max == kMinusInf ? 0.0f : max;
@@ -402,8 +403,8 @@ __global__ void __launch_bounds__(kThreads) combine_kernel(DecodeArgs<T> args, P
 // The fewest splits that fill the device's multiprocessors nearly as well as any number does. A wave is what runs at
 // the same time; what is left of the last one idles.
 int choose_splits(std::int64_t blocks_of_a_split, std::int64_t keys, std::int64_t wave) {
-  const std::int64_t most = std::clamp<std::int64_t>(keys / 128, 1, 256);
-  const auto filled = [&](std::int64_t splits) {
+  [[maybe_unused]] const std::int64_t most = std::clamp<std::int64_t>(keys / 128, 1, 256);
+  [[maybe_unused]] const auto filled = [&](std::int64_t splits) {
     const std::int64_t blocks = blocks_of_a_split * splits;
     return static_cast<double>(blocks) / static_cast<double>(block_count(blocks, wave) * wave);
   };
@@ -420,34 +421,41 @@ int splits_of(const AttentionShape& s, int wanted) {
   return choose_splits(std::max<std::int64_t>(1, blocks), s.seqlen_k, 2 * current_device().sms);
 }
 
-template <class Tile>
+template <class Tile, bool whole>
 void launch(const DecodeArgs<typename Tile::T>& args, int splits) {
+  using T = typename Tile::T;
   const AttentionShape& s = args.shape;
   const std::int64_t rows = s.batch * s.q_heads;
   if (rows == 0) return;
   float* const workspace = static_cast<float*>(args.workspace);
-  const Parts parts{splits, workspace + 2 * rows * splits, reinterpret_cast<float2*>(workspace)};
-  const auto grid = [](std::int64_t blocks) {
+  [[maybe_unused]] const Parts parts{splits, workspace + 2 * rows * splits, reinterpret_cast<float2*>(workspace)};
+  [[maybe_unused]] const std::int64_t works =
+      s.batch * s.kv_heads * block_count(s.q_heads / s.kv_heads, Tile::kGroup) * splits;
+  [[maybe_unused]] const auto grid = [](std::int64_t blocks) {
     return static_cast<unsigned>(std::min<std::int64_t>(blocks, 0x7fffffff));
   };
-  const auto is_aligned = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p) % 16 == 0; };
-  const bool whole = s.head_dim == Tile::kHeadDim && is_aligned(args.Q) && is_aligned(args.K) && is_aligned(args.V);
-  const std::int64_t works = s.batch * s.kv_heads * block_count(s.q_heads / s.kv_heads, Tile::kGroup) * splits;
-  if (whole)
-    decode_kernel<Tile, true><<<grid(works), kThreads, sizeof(Slots), args.stream>>>(args, parts, works);
-  else
-    decode_kernel<Tile, false><<<grid(works), kThreads, sizeof(Slots), args.stream>>>(args, parts, works);
+  // Compiled, launched or not.
+  [[maybe_unused]] const auto kernel = decode_kernel<Tile, whole>;
+  [[maybe_unused]] const auto combine = combine_kernel<T>;
+  decode_kernel<Tile, whole><<<grid(works), kThreads, sizeof(Slots), args.stream>>>(args, parts, works);
   CUDA_CHECK(cudaGetLastError());
   if (splits == 1) return;
-  combine_kernel<typename Tile::T><<<grid(block_count(rows, kWarps)), kThreads, 0, args.stream>>>(args, parts, rows);
+  combine_kernel<T><<<grid(block_count(rows, kWarps)), kThreads, 0, args.stream>>>(args, parts, rows);
   CUDA_CHECK(cudaGetLastError());
 }
 
+template <class Tile>
+void launch_for_pointers(const DecodeArgs<typename Tile::T>& args, int splits) {
+  const auto is_aligned = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p) % 16 == 0; };
+  const bool whole =
+      args.shape.head_dim == Tile::kHeadDim && is_aligned(args.Q) && is_aligned(args.K) && is_aligned(args.V);
+  whole ? launch<Tile, true>(args, splits) : launch<Tile, false>(args, splits);
+}
 template <class T, int group>
 void launch_for_head_dim(const DecodeArgs<T>& args, int splits) {
-  if (args.shape.head_dim <= 64) return launch<Tile<T, 64, group>>(args, splits);
-  if (args.shape.head_dim <= 128) return launch<Tile<T, 128, group>>(args, splits);
-  launch<Tile<T, kMaxHeadDim, group>>(args, splits);
+  if (args.shape.head_dim <= 64) return launch_for_pointers<Tile<T, 64, group>>(args, splits);
+  if (args.shape.head_dim <= 128) return launch_for_pointers<Tile<T, 128, group>>(args, splits);
+  launch_for_pointers<Tile<T, kMaxHeadDim, group>>(args, splits);
 }
 template <class T>
 void decode(const DecodeArgs<T>& args) {

@@ -1,5 +1,5 @@
 // The decode of each rung against the oracle. The suites stand in the order in which rung 04 is written: Launch,
-// Update, Scores, Heads, Ragged, Bf16, Splits.
+// Update, Merge, Scores, Heads, Ragged, Bf16, Splits.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -33,7 +33,7 @@ void expect_zeros(const Decode& d, const AttentionShape& s, int splits) {
 
 TEST(Launch, CoversEveryHeadOfAnEmptyCache) {
   for (const Decode& d : decodes())
-    for (const AttentionShape& s : {head(0, 128), cache(3, 8, 2, 0, 64), cache(2, 16, 1, 0, 128)})
+    for (const AttentionShape& s : {head(0, 128), cache(3, 2, 2, 0, 64), cache(2, 16, 16, 0, 256)})
       expect_zeros(d, s, 1);
 }
 
@@ -44,7 +44,7 @@ TEST(Launch, NothingToDoLeavesNoErrorBehind) {
       const AttentionShape s = cache(0, 4, 2, 33, 64);
       const Decoded r = run(d, s, 1, d.rounded(attention_data(s, Scores::kNormal)), {guarded});
       EXPECT_TRUE(r.O.empty() && r.lse.empty());
-      expect_zeros(d, cache(2, 2, 1, 0, 64), 1);
+      expect_zeros(d, cache(2, 2, 2, 0, 64), 1);
     }
 }
 
@@ -67,19 +67,25 @@ TEST(Launch, RefusesBadShapesAndWritesNothing) {
 }
 
 // With Q = 0 every key has the weight 1 / n: O is the mean of V and lse is ln n, in base e.
-TEST(Update, EqualScoresGiveTheMeanOfV) {
-  for (const Decode& d : decodes()) {
-    if (d.is_bf16) continue;
-    for (const std::int64_t keys : {1, 4, 64, 300}) {
-      const AttentionShape s = head(keys, 128);
-      SCOPED_TRACE(d.name() + ", " + name(s));
-      AttentionData data = d.rounded(attention_data(s, Scores::kNormal));
-      data.Q.assign(data.Q.size(), 0);
-      const Decoded r = run(d, s, 1, data);
-      expect_close(d, s, data, r);
-      EXPECT_NEAR(r.lse[0], std::log(static_cast<double>(keys)), 1e-5);
-    }
-  }
+void expect_mean(const Decode& d, std::int64_t keys) {
+  const AttentionShape s = head(keys, 128);
+  SCOPED_TRACE(d.name() + ", " + name(s));
+  AttentionData data = d.rounded(attention_data(s, Scores::kNormal));
+  data.Q.assign(data.Q.size(), 0);
+  const Decoded r = run(d, s, 1, data);
+  expect_close(d, s, data, r);
+  EXPECT_NEAR(r.lse[0], std::log(static_cast<double>(keys)), 1e-5);
+}
+
+TEST(Update, OneKeyGivesItsValue) {
+  for (const Decode& d : decodes())
+    if (!d.is_bf16) expect_mean(d, 1);
+}
+
+TEST(Merge, EqualScoresGiveTheMeanOfV) {
+  for (const Decode& d : decodes())
+    for (const std::int64_t keys : {2, 4, 64, 300})
+      if (!d.is_bf16) expect_mean(d, keys);
 }
 
 TEST(Scores, OneSplitMatchesOracle) {
@@ -99,6 +105,11 @@ TEST(Scores, ScaleIsWhatTheShapeSays) {
       expect_matches_oracle(d, s, 1, Scores::kNormal);
       expect_matches_oracle(d, s, 1, Scores::kLow);
     }
+}
+
+TEST(Heads, AreAllCoveredInAnEmptyCache) {
+  for (const Decode& d : decodes())
+    for (const AttentionShape& s : {cache(3, 8, 2, 0, 64), cache(2, 16, 1, 0, 128)}) expect_zeros(d, s, 1);
 }
 
 TEST(Heads, OfAGroupReadTheirKvHead) {
@@ -129,19 +140,6 @@ TEST(Ragged, LengthsAndHeadDimsMatchOracle) {
   }
 }
 
-TEST(Ragged, WorkedExampleOfTheNote) {
-  AttentionShape s = head(3, 1);
-  s.scale = 0.5f;
-  for (const Decode& d : decodes()) {
-    if (!d.serves(s) || d.is_bf16) continue;
-    for (const int splits : {1, 2, 3}) {
-      const Decoded r = run(d, s, splits, {{2}, {1, 3, 2}, {10, 20, 40}});
-      EXPECT_NEAR(r.O[0], 23.99426, 1e-5) << d.name();
-      EXPECT_NEAR(r.lse[0], 3.40761, 6e-6) << d.name();
-    }
-  }
-}
-
 TEST(Ragged, HeadDimsAreServedOrRefused) {
   for (const Decode& d : decodes())
     for (const std::int64_t head_dim : {1, 8, 64, 80, 128, 129, 256, 257, 1000}) {
@@ -157,6 +155,19 @@ TEST(Bf16, MatchesOracleOnRoundedInputs) {
     for (const AttentionShape& s : {head(257, 128), head(100, 64), head(70, 256), cache(2, 8, 2, 33, 128),
                                     cache(1, 8, 1, 65, 64), cache(1, 2, 1, 37, 100), cache(1, 2, 2, 5, 7)})
       expect_matches_oracle(d, s, 1, kRegimes[turn++ % 4]);
+  }
+}
+
+TEST(Splits, WorkedExampleOfTheNote) {
+  AttentionShape s = head(3, 1);
+  s.scale = 0.5f;
+  for (const Decode& d : decodes()) {
+    if (!d.serves(s) || d.is_bf16) continue;
+    for (const int splits : {1, 2, 3}) {
+      const Decoded r = run(d, s, splits, {{2}, {1, 3, 2}, {10, 20, 40}});
+      EXPECT_NEAR(r.O[0], 23.99426, 1e-5) << d.name();
+      EXPECT_NEAR(r.lse[0], 3.40761, 6e-6) << d.name();
+    }
   }
 }
 
