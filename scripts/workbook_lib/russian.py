@@ -380,8 +380,10 @@ SENTENCES = (
     ("Runs a CUDA rung once in the emulator and counts what its accesses cost.",
      "Запускает ступень CUDA один раз в эмуляторе и считает, чего стоят её обращения к памяти."),
     ("cuda/03, say", "скажем, cuda/03"),
-    ("B, N query heads, K kv heads, S (or Sq and Sk), H, causal; of rung 01: n elements, k operations",
-     "B, N голов запросов, K голов KV, S (или Sq и Sk), H, causal; у ступени 01: n элементов, k операций"),
+    ("B, N query heads, K kv heads, S (or Sq and Sk), H, causal; of rung 01: n elements, k operations; "
+     "of rung 04: B, N, K, S, H, splits",
+     "B, N голов запросов, K голов KV, S (или Sq и Sk), H, causal; у ступени 01: n элементов, k операций; "
+     "у ступени 04: B, N, K, S, H, splits"),
     # The vaguest.
     ("{} is missing", "{}: файла нет"),
     ("with {}", "случай: {}"),
