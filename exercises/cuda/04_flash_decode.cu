@@ -23,9 +23,6 @@ constexpr float kLog2E = 1.44269504f;  // log2(e)
 constexpr int kMaxHeadDim = 256;
 constexpr int kWarp = 32, kWarps = 4, kThreads = kWarp * kWarps;
 
-// So many blocks have their Q, O and rows in an SM's registers.
-__host__ __device__ constexpr int blocks_per_sm(std::int64_t group) { return group <= 4 ? 4 : 2; }
-
 // kLanes threads have a key, each kVectors pieces of 16 bytes of it, kLanes pieces apart: neighbours load neighbours.
 template <class Element, int head_dim, int group>
 struct Tile {
@@ -35,9 +32,9 @@ struct Tile {
   static constexpr int kPerVector = 16 / sizeof(T);
   static constexpr int kLanes = kHeadDim / kPerVector < kWarp ? kHeadDim / kPerVector : kWarp;
   static constexpr int kVectors = kHeadDim / (kPerVector * kLanes), kElements = kVectors * kPerVector;
-  static constexpr int kKeys = kThreads / kLanes;  // of a block at a time
-  static constexpr int kAhead = 4 / kVectors;      // keys of a thread that come together
-  static constexpr int kBlocksPerSm = blocks_per_sm(kGroup);
+  static constexpr int kKeys = kThreads / kLanes;           // of a block at a time
+  static constexpr int kAhead = 4 / kVectors;               // keys of a thread that come together
+  static constexpr int kBlocksPerSm = kGroup <= 4 ? 4 : 2;  // so many have their Q and O in an SM's registers
   static __device__ int lane() { return static_cast<int>(threadIdx.x) % kLanes; }
   static __device__ int key() { return static_cast<int>(threadIdx.x) / kLanes; }
   // The kPairs scores of a step, of kGroup queries and kAhead keys, are shared out to the kLanes threads: each owns
@@ -93,7 +90,7 @@ __device__ void load_row(const typename Tile::T* matrix, std::int64_t row, int h
       cp_async_16(&pieces[v * kThreads], matrix + (exists ? row * head_dim + first : 0), exists ? 16 : 0);
     } else {
       alignas(16) typename Tile::T elements[Tile::kPerVector] = {};
-      // TODO: step 6: copy the elements that exist, of the row and of head_dim. About 2 lines.
+      // TODO: step 6: copy the elements that exist, of the row and of head_dim. About 3 lines.
       // end
       pieces[v * kThreads] = *reinterpret_cast<const uint4*>(elements);
     }
