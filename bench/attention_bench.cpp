@@ -1,4 +1,5 @@
-// Naive against tiled attention on one core: time, peak scratch memory, and how far the results differ.
+// Naive against tiled attention on one core, and lesson 10's fast one: time, peak scratch memory, and how far the
+// results differ.
 //   attention_bench [--heads N] [--head-dim N] [--sizes 256,512,...] [--samples N] [--benchmark_out=FILE]
 // scripts/attention_bench.py runs it and makes the tables. A sample is one call; nothing is checked here.
 #include <benchmark/benchmark.h>
@@ -14,6 +15,7 @@
 #include "case.h"
 #include "model.h"
 #include "nanolm/devices.h"
+#include "nanolm/fast_attention.h"
 #include "nanolm/naive_attention.h"
 #include "nanolm/tiled_attention.h"
 #include "nanolm/todo.h"
@@ -34,6 +36,8 @@ void call(Case& c) {
   Tensors& t = *c.tensors;
   if (c.kernel == "naive")
     naive_attention(c.shape, t.Q, t.K, t.V, t.O);
+  else if (c.kernel == "fast")
+    fast_attention(c.shape, 1, t.Q, t.K, t.V, t.O, t.lse);
   else
     tiled_attention(c.shape, c.tiling, t.Q, t.K, t.V, t.O, t.lse);
 }
@@ -65,7 +69,7 @@ std::unique_ptr<Tensors> make_tensors(const AttentionShape& shape) {
   return t;
 }
 
-// Keeps O of the first kernel of a pair and compares with it that of the second.
+// Keeps O of the first kernel of a case and compares with it that of the others; "fast" comes last.
 void compare(Case& c) {
   static std::map<std::pair<std::int64_t, bool>, std::vector<float>> first;
   const std::vector<float>& O = c.tensors->O;
@@ -76,7 +80,7 @@ void compare(Case& c) {
   c.largest_difference = 0;
   for (std::size_t i = 0; i < O.size(); ++i)
     c.largest_difference = std::max(c.largest_difference, std::abs(static_cast<double>(O[i]) - other->second[i]));
-  first.erase(other);
+  if (c.kernel == "fast") first.erase(other);
 }
 
 void prepare(Case& c) {
@@ -130,7 +134,7 @@ std::vector<Case> make_cases(const Options& options) {
   const std::int64_t usual = Tiling{}.block_q;
   for (const std::int64_t seqlen : options.seqlens)
     for (const bool causal : {false, true})
-      for (const char* kernel : {"naive", "tiled"}) add(kernel, seqlen, causal, usual, false);
+      for (const char* kernel : {"naive", "tiled", "fast"}) add(kernel, seqlen, causal, usual, false);
   // Other block sizes, at 1024 or the length nearest to it.
   const std::int64_t seqlen = *std::min_element(options.seqlens.begin(), options.seqlens.end(), [](auto a, auto b) {
     return std::abs(static_cast<double>(a) - 1024) < std::abs(static_cast<double>(b) - 1024);

@@ -24,7 +24,7 @@ struct Tensors {
 };
 
 struct Case {
-  std::string kernel;  // "naive" or "tiled"
+  std::string kernel;  // "naive", "tiled" or "fast"
   AttentionShape shape;
   Tiling tiling;
   bool for_frontier = false;  // another block size, measured for the Pareto frontier alone
@@ -39,7 +39,7 @@ struct Case {
   static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
   std::string problem;  // empty: none
   double scratch_bytes = kUnknown;
-  double largest_difference = kUnknown;  // of O, against the other kernel; tiled cases of the main table hold it
+  double largest_difference = kUnknown;  // of O, against the naive kernel; the others of the main table hold it
   bool not_finite = false;               // O holds NaN or inf
   std::vector<double> seconds;           // the samples, in time order
 

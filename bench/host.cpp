@@ -15,9 +15,10 @@
 
 namespace nanolm {
 
-// multiply_add.cpp, compiled twice.
-extern const double multiply_add_step_flop_vector, multiply_add_step_flop_scalar;
+// multiply_add.cpp, compiled three times.
+extern const double multiply_add_step_flop_vector, multiply_add_step_flop_scalar, multiply_add_step_flop_native;
 float multiply_add_vector(std::int64_t steps);
+float multiply_add_native(std::int64_t steps);
 float multiply_add_scalar(std::int64_t steps);
 
 namespace {
@@ -100,6 +101,7 @@ Host measure_host() {
   Host host;
   host.cpu = cpu_name();
   host.vector_flop_per_s = flop_per_s(multiply_add_vector, multiply_add_step_flop_vector);
+  host.native_flop_per_s = flop_per_s(multiply_add_native, multiply_add_step_flop_native);
   host.scalar_flop_per_s = flop_per_s(multiply_add_scalar, multiply_add_step_flop_scalar);
   host.bytes_per_s = triad_bytes_per_s();
   return host;

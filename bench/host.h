@@ -8,6 +8,7 @@ namespace nanolm {
 struct Host {
   std::string cpu;
   double vector_flop_per_s = 0;  // fp32 multiply-adds with these compiler flags; a multiply-add is 2 FLOP
+  double native_flop_per_s = 0;  // with lesson 10's instructions
   double scalar_flop_per_s = 0;  // the same loop without vector instructions
   double bytes_per_s = 0;        // STREAM's triad, a = b + s * c: 3 arrays counted, the read for ownership is not
 };

@@ -6,6 +6,7 @@
 
 #include "model.h"
 #include "nanolm/bench.h"
+#include "nanolm/fast_attention.h"
 #include "nanolm/naive_attention.h"
 #include "nanolm/todo.h"
 
@@ -83,6 +84,11 @@ double Case::scratch_formula_bytes() const {
     } catch (const std::exception&) {
       return kUnknown;
     }
+  if (kernel == "fast") {  // packed K and V; a block of Q, S and O
+    const double columns = d(padded(shape.head_dim)), keys = d(padded(shape.seqlen_k));
+    const double packed = d(shape.kv_heads) * (keys * d(shape.head_dim) + d(shape.seqlen_k) * columns);
+    return sizeof(float) * (packed + d(kBlockQ) * (d(shape.head_dim) + columns + d(kBlockK)));
+  }
   // Tiles of Q, O, K, V and S; m, d and lse of a tile.
   const double rows_q = d(std::min(tiling.block_q, shape.seqlen_q));
   const double rows_k = d(std::min(tiling.block_k, shape.seqlen_k));
@@ -118,6 +124,7 @@ void Json::Finalize() {
                                        {"samples", std::to_string(options_.samples)}});
   const std::string host = object({{"cpu", quoted(host_.cpu)},
                                    {"vector_flop_per_s", number(host_.vector_flop_per_s)},
+                                   {"native_flop_per_s", number(host_.native_flop_per_s)},
                                    {"scalar_flop_per_s", number(host_.scalar_flop_per_s)},
                                    {"bytes_per_s", number(host_.bytes_per_s)}});
   const std::string statistics = object({{"needs_percentile", text_or_null(statistics_.needs_percentile)},

@@ -18,9 +18,9 @@ from attention_record import Bench, needs  # noqa: E402
 from attention_tables import rate, significant, size  # noqa: E402
 
 # Okabe and Ito's colours, which the colour-blind can tell apart. One colour for one thing in every plot.
-COLOUR = {"naive": "#D55E00", "tiled": "#0072B2", "flash": "#0072B2", "matmul": "#009E73", "elementwise": "#CC79A7",
-          "decode": "#E69F00", "roof": "#000000", "other": "#767676"}
-MARKER = {"naive": "o", "tiled": "s", "flash": "s", "matmul": "D", "elementwise": "^", "decode": "v"}
+COLOUR = {"naive": "#D55E00", "tiled": "#0072B2", "fast": "#009E73", "flash": "#0072B2", "matmul": "#009E73",
+          "elementwise": "#CC79A7", "decode": "#E69F00", "roof": "#000000", "other": "#767676"}
+MARKER = {"naive": "o", "tiled": "s", "fast": "P", "flash": "s", "matmul": "D", "elementwise": "^", "decode": "v"}
 
 
 def frame(axes, title, bench, recorded):
@@ -66,11 +66,11 @@ def powers(low, high, base):
 
 
 def against_seqlen(axes, bench, recorded, title, value, axis_label, tick_label, base, also=()):
-    """Both kernels, with and without the mask, against S on log axes; `also` holds (label, of seqlen) to compare."""
+    """The kernels, with and without the mask, against S on log axes; `also` holds (label, of seqlen) to compare."""
     settings = bench.settings
     frame(axes, "%s, N = %d, H = %d" % (title, settings["heads"], settings["head_dim"]), bench, recorded)
     drawn = []
-    for kernel in ("naive", "tiled"):
+    for kernel in ("naive", "tiled", "fast"):
         for causal in (False, True):
             cases = [c for c in bench.cases.values()
                      if c["kernel"] == kernel and c["causal"] == causal and not c["for_frontier"] and value(c)[0]]
@@ -185,7 +185,7 @@ def pareto(axes, bench, recorded):
     best = sorted((c for c in points if c["name"] in bench.frontier["frontier"]), key=lambda c: c["scratch_bytes"])
     axes.step([c["scratch_bytes"] for c in best], [c["ms"] for c in best], where="post", color=COLOUR["roof"],
               linewidth=1.2, label="Pareto frontier", zorder=1)
-    for kernel, label in (("naive", "naive"), ("tiled", "tiled (number: block size)")):
+    for kernel, label in (("naive", "naive"), ("tiled", "tiled (number: block size)"), ("fast", "lesson 10")):
         for on in (True, False):
             some = [c for c in points if c["kernel"] == kernel and (c in best) == on]
             if some:

@@ -42,6 +42,13 @@ class Bench:
         return [(seqlen, causal, pair.get("naive", empty), pair.get("tiled", empty))
                 for (seqlen, causal), pair in sorted(pairs.items())]
 
+    def fast_rows(self):
+        """(seqlen, causal, naive, tiled, fast) where lesson 10's kernel was measured; older records have none."""
+        cases = {(case["kernel"], case["seqlen"], case["causal"]): case for case in self.cases.values()
+                 if not case["for_frontier"]}
+        return [(seqlen, causal, naive, tiled, cases["fast", seqlen, causal])
+                for seqlen, causal, naive, tiled in self.rows() if ("fast", seqlen, causal) in cases]
+
     def device_names(self):
         return [] if needs(self.roofline) else [row["name"] for row in self.roofline]
 

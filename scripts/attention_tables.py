@@ -96,6 +96,30 @@ def time_table(bench):
                   for seqlen, causal, naive, tiled in bench.rows()])
 
 
+def fast_table(bench):
+    """Lesson 10 beside the others; FLOP are 4 S^2 H a head, with the mask half of that."""
+    peak = known(bench.host.get("native_flop_per_s"))
+    rows = []
+    for seqlen, causal, naive, tiled, fast in bench.fast_rows():
+        flop = 4 * bench.settings["heads"] * seqlen ** 2 * bench.settings["head_dim"] * (0.5 if causal else 1)
+        per_s = flop / fast["ms"] * 1e3 if fast["ms"] else None
+        rows.append([seqlen, yes(causal), time_cell(bench, fast), significant(ratio(naive, fast)),
+                     significant(ratio(tiled, fast)), NA if per_s is None else rate(per_s, "FLOP/s"),
+                     NA if per_s is None or not peak else "%.0f %%" % (100 * per_s / peak), size(fast["scratch_bytes"]),
+                     difference_cell(naive, fast)])
+    return table(["S", "causal", "fast, ms", "naive / fast", "tiled / fast", "rate", "of the peak", "scratch",
+                  "largest difference"], rows)
+
+
+def fast_section(bench):
+    if not bench.fast_rows():
+        return ""
+    peak = known(bench.host.get("native_flop_per_s"))
+    return ("## Lesson 10\n\nThe fast kernel on one thread. The peak is that of its own instructions, which the others are not "
+            "compiled for: %s. PyTorch's kernel beside it: `scripts/compare_torch.py`, which says how to get PyTorch.\n\n%s"
+            % (rate(peak, "FLOP/s") if peak else NA, fast_table(bench)))
+
+
 def memory_table(bench):
     return table(["S", "causal", "naive, measured", "by formula", "tiled, measured", "by formula", "S × S / O = S/H",
                   "largest difference"],
@@ -248,6 +272,7 @@ def markdown(bench, device, plots):
         "Unfinished or left out:\n\n" + unfinished if unfinished else "",
         "## Time", "Median of the samples ± half-width of the 95 % interval of their mean; p95 in ms.",
         time_table(bench), why_the_ratio(bench, cpu, h200), picture("time", "Time against S"),
+        fast_section(bench),
         "## Memory and result",
         "Peak scratch memory of one call beyond inputs and outputs. The saving is computed, not measured: the score "
         "matrix holds S × S elements a head, the output S × H. Both kernels give the same numbers up to rounding, on "
@@ -271,6 +296,12 @@ def summary(bench):
     rows += [[str(seqlen), yes(causal), time_cell(bench, naive), time_cell(bench, tiled),
               significant(ratio(naive, tiled)), difference_cell(naive, tiled)]
              for seqlen, causal, naive, tiled in bench.rows()]
+    fast = {(seqlen, causal): [time_cell(bench, fast), significant(ratio(tiled, fast))]
+            for seqlen, causal, _, tiled, fast in bench.fast_rows()}
+    if fast:
+        rows[0] += ["fast, ms", "tiled / fast"]
+        for (seqlen, causal, _, _), row in zip(bench.rows(), rows[1:]):
+            row += fast.get((seqlen, causal), [NA, NA])
     widths = [max(map(len, column)) for column in zip(*rows)]
     return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in rows)
 

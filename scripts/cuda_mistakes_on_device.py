@@ -55,6 +55,8 @@ def build(options):
                 known[answers] = {"slug": "", "rung": stem, "says": "The answers.", "marks": []}
                 made.append((answers, submit(lambda builder: builder.answers, builders[stem])))
                 for m in bank:
+                    if options.marked and options.marked not in m.marks:
+                        continue
                     known[m.id] = {"slug": m.slug, "rung": stem, "says": m.says, "marks": m.marks}
                     text = mistakes_bank.apply(m, mistakes_cuda_run.reference_text(stem))
                     made.append((m.id, submit(builders[stem].program, m.id, text)))
@@ -199,6 +201,7 @@ def main():
     one = verbs.add_parser("build")
     one.set_defaults(function=build)
     one.add_argument("dir", metavar="DIR")
+    one.add_argument("--marked", metavar="MARK", help="only the mistakes with `@ MARK`: hazard, say")
     one.add_argument("--arch", type=int, default=90, help="compute capability, 90 for 9.0 (default: %(default)s)")
     two = verbs.add_parser("run")
     two.set_defaults(function=run)

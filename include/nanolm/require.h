@@ -10,14 +10,18 @@
 
 namespace nanolm {
 
-// require(block_size > 0, "block_size must be positive, got ", block_size);
 template <class... Parts>
-void require(bool holds, const Parts&... parts) {
-  if (holds) return;
+[[noreturn, gnu::noinline, gnu::cold]] void refuse(const Parts&... parts) {
   std::ostringstream message;
   message.precision(17);
   (message << ... << parts);
   throw std::invalid_argument(message.str());
+}
+// require(block_size > 0, "block_size must be positive, got ", block_size);
+// Small enough to be compiled into its callers: a check that holds costs a comparison.
+template <class... Parts>
+inline void require(bool holds, const Parts&... parts) {
+  if (!holds) refuse(parts...);
 }
 
 // Product of non-negative sizes; refuses a negative one and a product above 2^63 - 1.

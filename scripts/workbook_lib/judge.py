@@ -70,7 +70,7 @@ class Judge:
         for line in listed.splitlines():
             if re.match(r"\w+\.$", line):
                 suite = line
-            elif line.startswith("  ") and not line.strip().startswith("Given"):
+            elif line.startswith("  ") and not line.strip().startswith(("Given", "DISABLED_")):
                 names.append(suite + line.split("#")[0].strip())
         if not names:
             raise Problem("judge_%s lists no tests" % stem)

@@ -119,6 +119,13 @@ def observe(program, tests, is_checked):
             or told_first(program, tests, is_checked))
 
 
+def first_failure(program, tests):
+    """The verdict on the first test that fails; what `check` tells may be a later one, which names a line."""
+    test, _ = _next_failure(program, tests, False)
+    verdict = _verdict(program, test, False) if test else None
+    return verdict if verdict and verdict.kind != "passed" else None
+
+
 def told_first(program, tests, is_checked):
     """The same of these tests, each in a process of its own."""
     first = None

@@ -131,7 +131,7 @@ def names(program):
     for line in _run([program, "--gtest_list_tests"]).stdout.splitlines():
         if re.match(r"\w+\.$", line):
             suite = line
-        elif re.match(r"  \w+", line):
+        elif re.match(r"  (?!DISABLED_)\w+", line):
             found.append(suite + line.strip())
     return found
 

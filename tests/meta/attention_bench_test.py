@@ -80,6 +80,18 @@ class Tables(unittest.TestCase):
     def test_times_ratio_and_prediction(self):
         self.assertRow(markdown(record()), "1024", "no", "200 ± 25", "209", "100.0 ± 2.5", "101", "2.00", "1.00")
 
+    def test_the_fast_kernel_has_its_ratios_and_its_share_of_the_peak(self):
+        data = record()
+        self.assertNotIn("Lesson 10", markdown(data), "records of before have no such case")
+        data["benchmarks"] += runs("fast/1024", [9, 10, 11], p50=10.0, p95=11.0, half_width_95=2.5)
+        data["attention_bench"]["cases"].append(case("fast", largest_difference=5e-07))
+        data["attention_bench"]["host"]["native_flop_per_s"] = 8e10
+        # 4 * 1024^2 * 64 FLOP in 10 ms are 26.8 GFLOP/s, a third of 80.
+        self.assertRow(markdown(data), "1024", "no", "10.0 ± 2.5", "20.0", "10.0", "26.8 GFLOP/s", "34 %", "4 MiB", "5.0e-07")
+        self.assertIn("tiled / fast", attention_tables.summary(Bench(data)))
+        del data["attention_bench"]["host"]["native_flop_per_s"]
+        self.assertNoNaN(markdown(data))
+
     def test_memory_saving_and_difference(self):
         self.assertRow(markdown(record()), "1024", "no", "4 MiB", "4 MiB", "80.8 KiB", "80.8 KiB", "16", "4.8e-07")
 

@@ -30,6 +30,8 @@ NAMES = ["A.First", "A.WrappedOverTwoLines", "A.WrappedInFrontOfThe2ndName", "A.
 def listed_by_program(program):
     names, suite = [], ""
     for line in workbook.run(program, "--gtest_list_tests").text.splitlines():
+        if line.startswith("  DISABLED_"):
+            continue  # slow: ctest -C slow knows it
         if line.startswith("  "):
             names.append(suite + line.split()[0])
         elif line.split("#")[0].strip().endswith("."):

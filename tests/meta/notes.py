@@ -1,5 +1,6 @@
 """Each lesson has a note with a worked example and its command; links lead to files that exist."""
 
+import json
 import re
 import sys
 import unittest
@@ -70,6 +71,26 @@ class Notes(unittest.TestCase):
         note = (self.root / "notes/cuda/counters.md").read_text(encoding="utf-8")
         block = re.search(r"<!-- counters -->\n(.*?)<!-- /counters -->", note, re.S)
         self.assertEqual(block[1], printed, "scripts/ladder_counters.py table RECORD --write puts them there")
+
+    def test_racecheck_sees_the_hazards_that_the_emulator_sees(self):
+        record = json.loads((self.root / "notes/data/cuda_hazards_h200.json").read_text(encoding="utf-8"))["mistakes"]
+        hazards = set()
+        for path in (self.root / "tests/mistakes/cuda").glob("*.edits"):
+            for entry in re.split(r"^# ", path.read_text(encoding="utf-8"), flags=re.M)[1:]:
+                if "\n@ hazard" in entry:
+                    hazards.add(entry.split()[0])
+        self.assertEqual(hazards, {name for name, one in record.items() if "hazard" in one["marks"]})
+        self.assertGreater(len(hazards), 5)
+        for name, one in record.items():
+            with self.subTest(name):
+                self.assertEqual(bool(one["racecheck"]), name in hazards)
+
+    def test_tables_of_the_fast_kernel_are_of_its_record(self):
+        printed = workbook.run(sys.executable, self.root / "scripts/compare_torch.py", "--from",
+                               self.root / "notes/data/fast_attention_cpu.json").text
+        note = (self.root / "notes/10_fast_attention.md").read_text()
+        block = re.search(r"<!-- compare_torch -->\n(.*?)<!-- /compare_torch -->", note, re.S)
+        self.assertEqual(block[1], printed, "scripts/compare_torch.py --from RECORD --write puts them there")
 
     def test_links_lead_to_files(self):
         pages = [*self.root.glob("*.md"), *(self.root / "notes").rglob("*.md")]

@@ -34,6 +34,8 @@ struct Tensor {
   std::size_t shift = 0;
 };
 
+// When one of them is made its bytes are there: cudaMemset() and cudaMemcpy() may return before, and a stream that does
+// not block would not wait for them.
 class DeviceBytes {
  public:
   // NaNs stand before and behind what a kernel reads.
@@ -41,12 +43,14 @@ class DeviceBytes {
     DeviceBytes d(tensor, contents.size(), kNaN);
     d.original_ = contents;
     if (!contents.empty()) CUDA_CHECK(cudaMemcpy(d.data(), contents.data(), contents.size(), cudaMemcpyHostToDevice));
+    CUDA_CHECK(cudaDeviceSynchronize());
     return d;
   }
   // What a kernel writes starts as NaN, in float and in bf16; canaries stand before and behind.
   static DeviceBytes output(const Tensor& tensor, std::size_t size) {
     DeviceBytes d(tensor, size, kCanary);
     if (size > 0) CUDA_CHECK(cudaMemset(d.data(), kNaN, size));
+    CUDA_CHECK(cudaDeviceSynchronize());
     return d;
   }
   static DeviceBytes scratch(const Tensor& tensor, std::size_t size) {

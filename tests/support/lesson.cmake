@@ -26,7 +26,7 @@ target_link_libraries(nanolm_fresh_data PRIVATE GTest::gtest)
 target_link_libraries(nanolm_test_support PUBLIC GTest::gtest nanolm_scratch ${CMAKE_DL_LIBS})
 
 # add_tests(PREFIX PROGRAM SOURCE ID TEST_SOURCES LABEL): PREFIX.Builds builds the program, when SOURCE has changed; each
-# of its tests is PREFIX.Suite.Name. Their names are left in added_tests.
+# of its tests is PREFIX.Suite.Name. Their names are left in added_tests. A name that begins with DISABLED_ is of a slow test.
 function(add_tests prefix program source id test_sources label)
   add_test(NAME ${prefix}.Builds
     COMMAND ${CMAKE_COMMAND} "-DBUILD=${CMAKE_BINARY_DIR}" -DTARGET=${program} -DJOBS=${cores} "-DSOURCE=${source}"
@@ -38,10 +38,18 @@ function(add_tests prefix program source id test_sources label)
   foreach(test_source IN LISTS test_sources)
     read_test_names("${test_source}" names)
     foreach(name IN LISTS names)
-      add_test(NAME ${prefix}.${name} COMMAND ${program} --gtest_filter=${name} --gtest_color=no)
+      set(slow "")
+      if(name MATCHES "\\.DISABLED_")
+        set(slow CONFIGURATIONS slow)  # ctest -C slow -L slow runs it, and nothing else does
+      endif()
+      add_test(NAME ${prefix}.${name} COMMAND ${program} --gtest_filter=${name} --gtest_color=no ${slow})
       # Not the exit status but GoogleTest's own closing line says "passed": student code may call exit(0).
       set_tests_properties(${prefix}.${name} PROPERTIES FIXTURES_REQUIRED ${prefix} LABELS ${label} TIMEOUT ${test_timeout}
         PASS_REGULAR_EXPRESSION "\\[  PASSED  \\] [1-9]" FAIL_REGULAR_EXPRESSION "Sanitizer: ;runtime error: ")
+      if(slow)
+        set_tests_properties(${prefix}.${name} PROPERTIES LABELS "${label};slow" TIMEOUT 600
+          ENVIRONMENT GTEST_ALSO_RUN_DISABLED_TESTS=1)
+      endif()
       list(APPEND added ${prefix}.${name})
     endforeach()
   endforeach()

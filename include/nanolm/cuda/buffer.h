@@ -38,7 +38,9 @@ class DeviceBuffer {
   // Throws std::out_of_range when the host's vector is longer than the buffer.
   void copy_from(const std::vector<T>& host) {
     if (static_cast<std::int64_t>(host.size()) > size_) throw std::out_of_range("copy_from: the vector is longer");
-    if (!host.empty()) CUDA_CHECK(cudaMemcpy(data_, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice));
+    if (host.empty()) return;
+    CUDA_CHECK(cudaMemcpy(data_, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice));
+    CUDA_CHECK(cudaStreamSynchronize(nullptr));  // from pageable memory cudaMemcpy() may return while it is on its way
   }
   std::vector<T> to_host() const {
     std::vector<T> host(static_cast<std::size_t>(size_));
