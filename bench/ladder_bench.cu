@@ -9,6 +9,7 @@
 #include <fstream>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nanolm/cuda/buffer.h"
@@ -117,9 +118,15 @@ float number_at(std::int64_t index, int which) {
   z ^= z >> 27;
   return (static_cast<float>(z >> 40) / 8388608.0f - 1.0f) * 1.7320508f;
 }
-std::vector<float> numbers(std::int64_t size, int which) {
-  std::vector<float> v(static_cast<std::size_t>(size));
-  for (std::int64_t i = 0; i < size; ++i) v[static_cast<std::size_t>(i)] = number_at(i, which);
+// The same, rounded to T.
+template <class T = float>
+double stored_at(std::int64_t index, int which) {
+  return static_cast<double>(static_cast<float>(T(number_at(index, which))));
+}
+template <class T = float>
+std::vector<T> numbers(std::int64_t size, int which) {
+  std::vector<T> v(static_cast<std::size_t>(size));
+  for (std::int64_t i = 0; i < size; ++i) v[static_cast<std::size_t>(i)] = T(number_at(i, which));
   return v;
 }
 
@@ -131,8 +138,10 @@ struct RowError {
   bool right() const { return error <= tolerance; }
 };
 
-// Row `row` of [batch * q_heads * seqlen_q] against double precision. The bound is that of lessons 04 and 05.
-void check_row(const AttentionShape& s, const std::vector<float>& O, const std::vector<float>& lse, std::int64_t row,
+// Row `row` of [batch * q_heads * seqlen_q] against double precision. The bound is that of lessons 04 and 05, and half
+// of bf16's last bit where O is rounded to it.
+template <class T>
+void check_row(const AttentionShape& s, const std::vector<T>& O, const std::vector<float>& lse, std::int64_t row,
                RowError& worst) {
   const std::int64_t head = row / s.seqlen_q, i = row % s.seqlen_q, kv = head / (s.q_heads / s.kv_heads) * s.seqlen_k;
   const std::int64_t keys = s.causal ? std::min(s.seqlen_k, i + s.seqlen_k - s.seqlen_q + 1) : s.seqlen_k;
@@ -141,8 +150,7 @@ void check_row(const AttentionShape& s, const std::vector<float>& O, const std::
   for (std::int64_t j = 0; j < keys; ++j) {
     double dot = 0, absolute = 0;
     for (std::int64_t h = 0; h < s.head_dim; ++h) {
-      const double term = static_cast<double>(number_at(row * s.head_dim + h, 0)) *
-                          static_cast<double>(number_at((kv + j) * s.head_dim + h, 1));
+      const double term = stored_at<T>(row * s.head_dim + h, 0) * stored_at<T>((kv + j) * s.head_dim + h, 1);
       dot += term, absolute += std::abs(term);
     }
     scores[static_cast<std::size_t>(j)] = s.scale * dot;
@@ -153,15 +161,17 @@ void check_row(const AttentionShape& s, const std::vector<float>& O, const std::
     const double p = std::exp(scores[static_cast<std::size_t>(j)] - max);
     sum += p;
     for (std::int64_t h = 0; h < s.head_dim; ++h)
-      truth[static_cast<std::size_t>(h)] += p * static_cast<double>(number_at((kv + j) * s.head_dim + h, 2));
+      truth[static_cast<std::size_t>(h)] += p * stored_at<T>((kv + j) * s.head_dim + h, 2);
   }
   const double dim = static_cast<double>(s.head_dim), n = static_cast<double>(keys);
   const double bound = std::ldexp((4 + std::sqrt(dim)) * magnitude + 2 * std::sqrt(n) + 8, -23);
   worst.add(std::abs(static_cast<double>(lse[static_cast<std::size_t>(row)]) - (max + std::log(sum))), bound);
-  for (std::int64_t h = 0; h < s.head_dim; ++h)
-    worst.add(std::abs(static_cast<double>(O[static_cast<std::size_t>(row * s.head_dim + h)]) -
-                       truth[static_cast<std::size_t>(h)] / sum),
-              bound * 1.7320508);
+  const double rounding = sizeof(T) == 2 ? std::ldexp(1.0, -9) : 0;
+  for (std::int64_t h = 0; h < s.head_dim; ++h) {
+    const double expected = truth[static_cast<std::size_t>(h)] / sum;
+    const double actual = static_cast<double>(static_cast<float>(O[static_cast<std::size_t>(row * s.head_dim + h)]));
+    worst.add(std::abs(actual - expected), bound * 1.7320508 + rounding * (std::abs(expected) + bound));
+  }
 }
 
 // ---- The rungs
@@ -242,6 +252,46 @@ ForwardCase measure_forward(const Rung& rung, const AttentionShape& s, int sampl
   return c;
 }
 
+struct DecodeCase {
+  const Rung* rung;
+  bool is_bf16;
+  AttentionShape shape;
+  Times times;
+  RowError worst;
+  std::string problem;
+  // K and V once for each kv head, Q and O.
+  double bytes() const { return (is_bf16 ? 2.0 : 4.0) * 2 * static_cast<double>(kv_size(shape) + q_size(shape)); }
+};
+
+template <class T>
+DecodeCase measure_decode(const Rung& rung, DecodeFn<T> decode, const AttentionShape& s, int samples) {
+  DecodeCase c{&rung, sizeof(T) == 2, s, {}, {}, ""};
+  try {
+    DeviceBuffer<T> Q(numbers<T>(q_size(s), 0)), K(numbers<T>(kv_size(s), 1)), V(numbers<T>(kv_size(s), 2));
+    DeviceBuffer<T> O(q_size(s));
+    DeviceBuffer<float> lse(lse_size(s));
+    DeviceBuffer<char> workspace(rung.decode_workspace_bytes ? rung.decode_workspace_bytes(s, 0) : 0);
+    CUDA_CHECK(cudaMemset(O.data(), 0xff, O.bytes()));
+    CUDA_CHECK(cudaMemset(lse.data(), 0xff, lse.bytes()));
+    DecodeArgs<T> args;
+    args.shape = s;
+    args.Q = Q.data(), args.K = K.data(), args.V = V.data();
+    args.O = O.data(), args.lse = lse.data(), args.workspace = workspace.data();
+    decode(args);
+    const std::vector<T> O_host = O.to_host();
+    const std::vector<float> lse_host = lse.to_host();
+    const std::int64_t rows = lse_size(s);
+    for (const std::int64_t row : {std::int64_t{0}, rows / 3, rows - 1}) check_row(s, O_host, lse_host, row, c.worst);
+    if (c.worst.right())
+      c.times = measure(samples, [&] { decode(args); });
+    else
+      c.problem = "wrong result: error " + std::to_string(c.worst.error);
+  } catch (const std::exception& e) {
+    c.problem = e.what();
+  }
+  return c;
+}
+
 // ---- Report
 
 std::string number(double value) {
@@ -269,6 +319,7 @@ struct Report {
   Roofs roofs;
   std::vector<ElementwiseCase> elementwise;
   std::vector<ForwardCase> forward;
+  std::vector<DecodeCase> decode;
 
   std::string json() const {
     std::string text = "{\"device\": " + quoted(device.name) +
@@ -301,7 +352,20 @@ struct Report {
               ", \"error\": " + number(c.worst.error) + ", \"tolerance\": " + number(c.worst.tolerance) + ", " +
               fields(c.times) + "}";
     }
-    return text + "]}\n";
+    return text + "],\n \"decode\": [" + decode_json() + "]}\n";
+  }
+  std::string decode_json() const {
+    std::string text;
+    for (const DecodeCase& c : decode)
+      text +=
+          std::string(text.empty() ? "\n  " : ",\n  ") + "{\"rung\": " + quoted(c.rung->name) +
+          ", \"type\": " + (c.is_bf16 ? "\"bf16\"" : "\"fp32\"") + ", \"batch\": " + std::to_string(c.shape.batch) +
+          ", \"q_heads\": " + std::to_string(c.shape.q_heads) + ", \"kv_heads\": " + std::to_string(c.shape.kv_heads) +
+          ", \"keys\": " + std::to_string(c.shape.seqlen_k) + ", \"head_dim\": " + std::to_string(c.shape.head_dim) +
+          ", \"bytes\": " + number(c.bytes()) + ", \"problem\": " + (c.problem.empty() ? "null" : quoted(c.problem)) +
+          ", \"error\": " + number(c.worst.error) + ", \"tolerance\": " + number(c.worst.tolerance) + ", " +
+          fields(c.times) + "}";
+    return text;
   }
 };
 
@@ -324,6 +388,13 @@ void print(const ForwardCase& c, double flop_per_s) {
   const std::string what = "H " + std::to_string(c.shape.head_dim) + " S " + std::to_string(c.shape.seqlen_q) +
                            (c.shape.causal ? " causal" : "");
   print(c.rung->name, what, c.times, c.problem, rate / 1e12, "TFLOP/s", 100 * rate / flop_per_s, "multiply-adds");
+}
+
+void print(const DecodeCase& c, double bytes_per_s) {
+  const double rate = c.bytes() / c.times.median_ms() * 1e3;
+  const std::string what = std::string(c.is_bf16 ? "bf16" : "fp32") + " B " + std::to_string(c.shape.batch) + " S " +
+                           std::to_string(c.shape.seqlen_k);
+  print(c.rung->name, what, c.times, c.problem, rate / 1e9, "GB/s", 100 * rate / bytes_per_s, "copy");
 }
 
 Options parse(int argc, char** argv) {
@@ -388,6 +459,16 @@ int run(int argc, char** argv) {
             report.forward.push_back(measure_forward(*rung, shape, options.samples));
             print(report.forward.back(), report.roofs.flop_per_s());
           }
+  // Llama-3-8B's heads. Each cache is larger than the L2, from which the next run would read it.
+  for (const Rung* rung : ladder())
+    for (const auto& [batch, keys] : {std::pair{16, 1024}, std::pair{16, 8192}, std::pair{1, 65536}})
+      for (const bool is_bf16 : {false, true})
+        if (wanted(rung) && (is_bf16 ? rung->decode_bf16 != nullptr : rung->decode != nullptr)) {
+          const AttentionShape shape{batch, 32, 8, 1, keys, 128, 1.0f / std::sqrt(128.0f), false};
+          report.decode.push_back(is_bf16 ? measure_decode(*rung, rung->decode_bf16, shape, options.samples)
+                                          : measure_decode(*rung, rung->decode, shape, options.samples));
+          print(report.decode.back(), report.roofs.bytes_per_s());
+        }
   if (!options.json.empty()) {
     std::ofstream file(options.json);
     file << report.json();

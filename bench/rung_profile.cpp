@@ -1,6 +1,7 @@
 // Runs a rung once. In the emulator it writes what its kernels' accesses cost, as JSON, which `scripts/workbook
 // profile` reads; on a device it writes nothing: there a profiler counts.
 //   rung_profile batch q_heads kv_heads seqlen_q seqlen_k head_dim causal     attention
+//   rung_profile batch q_heads kv_heads keys head_dim splits                  decode
 //   rung_profile count operations                                             elementwise
 #include <cmath>
 #include <cstdio>
@@ -142,6 +143,20 @@ std::string profile_forward(const Rung& rung, ForwardFn<T> forward, const char* 
   args.workspace = workspace.data();
   return call(function, [&] { forward(args); });
 }
+template <class T>
+std::string profile_decode(const Rung& rung, DecodeFn<T> decode, const char* function, const AttentionShape& s,
+                           int splits) {
+  DeviceBuffer<T> Q = tensor<T>("Q", q_size(s)), K = tensor<T>("K", kv_size(s)), V = tensor<T>("V", kv_size(s)),
+                  O = tensor<T>("O", q_size(s));
+  DeviceBuffer<float> lse = tensor<float>("lse", lse_size(s));
+  DeviceBuffer<unsigned char> workspace(rung.decode_workspace_bytes ? rung.decode_workspace_bytes(s, splits) : 0);
+  name(workspace.data(), "workspace", sizeof(float));
+  DecodeArgs<T> args;
+  args.shape = s, args.splits = splits;
+  args.Q = Q.data(), args.K = K.data(), args.V = V.data(), args.O = O.data(), args.lse = lse.data();
+  args.workspace = workspace.data();
+  return call(function, [&] { decode(args); });
+}
 std::string profile_elementwise(Elementwise run, const char* function, std::int64_t count, int operations) {
   DeviceBuffer<float> x = tensor<float>("x", count), y = tensor<float>("y", count);
   ElementwiseArgs args;
@@ -156,7 +171,13 @@ int run(const std::vector<std::int64_t>& numbers) {
     const int operations = static_cast<int>(numbers[1]);
     calls.push_back(profile_elementwise(rung.chain, "chain", numbers[0], operations));
     calls.push_back(profile_elementwise(rung.fused, "fused", numbers[0], operations));
-  } else if (!rung.chain && numbers.size() == 7) {
+  } else if ((rung.decode || rung.decode_bf16) && numbers.size() == 6) {
+    const float scale = 1.0f / std::sqrt(static_cast<float>(numbers[4]));
+    const AttentionShape s{numbers[0], numbers[1], numbers[2], 1, numbers[3], numbers[4], scale, false};
+    const int splits = static_cast<int>(numbers[5]);
+    if (rung.decode) calls.push_back(profile_decode(rung, rung.decode, "decode", s, splits));
+    if (rung.decode_bf16) calls.push_back(profile_decode(rung, rung.decode_bf16, "decode_bf16", s, splits));
+  } else if ((rung.forward || rung.forward_bf16) && numbers.size() == 7) {
     const AttentionShape s{numbers[0],
                            numbers[1],
                            numbers[2],
@@ -168,7 +189,9 @@ int run(const std::vector<std::int64_t>& numbers) {
     if (rung.forward) calls.push_back(profile_forward(rung, rung.forward, "forward", s));
     if (rung.forward_bf16) calls.push_back(profile_forward(rung, rung.forward_bf16, "forward_bf16", s));
   } else {
-    std::fprintf(stderr, "usage: count operations, or batch q_heads kv_heads seqlen_q seqlen_k head_dim causal\n");
+    std::fprintf(stderr,
+                 "usage: count operations, or batch q_heads kv_heads keys head_dim splits, or batch q_heads kv_heads "
+                 "seqlen_q seqlen_k head_dim causal\n");
     return 2;
   }
   std::printf("%s\n", Object()

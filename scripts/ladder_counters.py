@@ -29,9 +29,12 @@ CASES = [
     ("cuda/03_flash_forward", "1 2 1 512 512 64 0", False),
     ("cuda/03_flash_forward", "1 2 1 200 331 40 1", False),
     ("cuda/03_flash_forward", "1 1 1 256 256 128 0", False),
+    ("cuda/04_flash_decode", "1 8 2 1000 128 4", False),
+    ("cuda/04_flash_decode", "2 6 2 331 40 3", False),
     ("cuda/01_fused_elementwise", "67108864 1", True),
     ("cuda/02_naive_attention", "4 8 8 2048 2048 64 0", True),
     ("cuda/03_flash_forward", "4 32 32 4096 4096 64 0", True),
+    ("cuda/04_flash_decode", "16 32 8 8192 128 2", True),
 ]
 METRICS = {
     "load sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
@@ -85,12 +88,20 @@ def count(folder, case):
 
 
 def formulas(case):
-    """{kernel: (bytes read, bytes written)}, each byte once: lessons 01 and 05, a kernel at a time, and lse."""
+    """{kernel: (bytes read, bytes written)}, each byte once: lessons 01, 05 and 07, a kernel at a time, and lse."""
     numbers = [int(word) for word in case["arguments"].split()]
     if len(numbers) == 2:
         kernels = numbers[1] + 1  # the chain, then one
         return {"elementwise_kernel": (4 * numbers[0] * kernels, 4 * numbers[0] * kernels)}
-    batch, q_heads, kv_heads, seqlen_q, seqlen_k, head_dim, causal = numbers
+    if len(numbers) == 6:  # in fp32, then in bf16; the states of the splits are fp32 in both
+        batch, q_heads, kv_heads, keys, head_dim, splits = numbers
+        rows, both = batch * q_heads, 4 + 2
+        Q, KV, lse = both * rows * head_dim, both * batch * kv_heads * keys * head_dim, 2 * 4 * rows
+        parts = 2 * 4 * rows * splits * (head_dim + 2)
+        if splits == 1:
+            return {"decode_kernel": (Q + 2 * KV, Q + lse)}
+        return {"decode_kernel": (Q + 2 * KV, parts), "combine_kernel": (parts, Q + lse)}
+    batch, q_heads, kv_heads, seqlen_q, seqlen_k, head_dim, _causal = numbers
     Q, KV = 4 * batch * q_heads * seqlen_q * head_dim, 4 * batch * kv_heads * seqlen_k * head_dim
     S, lse = 4 * batch * q_heads * seqlen_q * seqlen_k, 4 * batch * q_heads * seqlen_q
     if "naive" in case["rung"]:

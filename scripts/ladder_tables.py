@@ -70,8 +70,19 @@ def forward(record, peak, head_dim, causal):
     return table(heads, rows)
 
 
+def decode(record, copy):
+    rows = []
+    for run in record["decode"]:
+        rate = run["bytes"] / median_ms(run) / 1e6
+        rows.append([run["rung"].split("/")[1][:2], run["type"], str(run["batch"]), str(run["keys"]),
+                     "%.3f ± %.1f %%" % (median_ms(run), spread(run)), "%.0f" % rate, "%.0f %%" % (100 * rate / copy)])
+    return table(["rung", "type", "batch", "S", "ms", "GB/s", "of the copy"], rows)
+
+
 def tables(record):
-    wrong = [run for run in record["elementwise"] + record["forward"] if run["problem"]]
+    # A record from before the rungs could decode has no such runs.
+    checked = record["forward"] + record.setdefault("decode", [])
+    wrong = [run for run in record["elementwise"] + checked if run["problem"]]
     if wrong:
         raise SystemExit("a result was wrong: %s" % wrong[0]["problem"])
     text, peak, copy = machine(record)
@@ -83,7 +94,12 @@ def tables(record):
             parts.append("**Forward, fp32, batch %d, %d heads, H = %d%s.**" % (one["batch"], one["heads"], head_dim,
                                                                              ", causal (half the FLOP)" * causal))
             parts.append(forward(record, peak, head_dim, causal))
-    worst = max(run["error"] / run["tolerance"] for run in record["forward"])
+    if record["decode"]:
+        one = record["decode"][0]
+        parts.append("**Decode, %d query heads, %d kv heads, H = %d.** Bytes: K and V once, Q and O." % (
+            one["q_heads"], one["kv_heads"], one["head_dim"]))
+        parts.append(decode(record, copy))
+    worst = max(run["error"] / run["tolerance"] for run in checked)
     parts.append("Rows drawn at random were compared with double precision: no error was above %.0f %% of its tolerance."
                  % (100 * worst))
     return "\n\n".join(parts) + "\n"

@@ -113,7 +113,7 @@ def parsers():
     counted = verb("profile", profile.run, "Runs a CUDA rung once in the emulator and counts what its accesses cost.")
     counted.add_argument("rung", metavar="RUNG", help="cuda/03, say")
     counted.add_argument("--shape", metavar="S=512,H=64,causal", help="B, N query heads, K kv heads, S (or Sq and Sk), H, "
-                         "causal; of rung 01: n elements, k operations")
+                         "causal; of rung 01: n elements, k operations; of rung 04: B, N, K, S, H, splits")
     counted.add_argument("--impl", metavar="TREE", help=mine)
     counted.add_argument("--json", action="store_true", help="for programs; see below")
     counted.epilog, counted.formatter_class = profile.JSON, argparse.RawDescriptionHelpFormatter

@@ -1,4 +1,4 @@
-"""`scripts/workbook profile`: what a rung's accesses cost, counted in the emulator, beside the formulas of lessons 01 and 05."""
+"""`scripts/workbook profile`: what a rung's accesses cost, counted in the emulator, beside the formulas of the lessons."""
 
 import json
 import os
@@ -21,6 +21,7 @@ with their "loads", "stores" and "atomics", and "lines" that take more sectors o
 """
 ATTENTION = {"B": 1, "N": 1, "K": None, "S": 256, "Sq": None, "Sk": None, "H": 64, "causal": False}
 ELEMENTWISE = {"n": 65536, "k": 4}
+DECODE = {"B": 1, "N": 8, "K": 2, "S": 1024, "H": 128, "splits": 0}  # 0: as many as the launcher chooses
 
 
 def run(options):
@@ -28,7 +29,7 @@ def run(options):
     entry = find_lesson(options.rung)
     if not is_rung(entry.stem):
         raise Problem("%s is no rung of the CUDA ladder: cuda/03, say" % entry.stem)
-    shape = parse_shape(options.shape, ELEMENTWISE if "elementwise" in entry.stem else ATTENTION)
+    shape = parse_shape(options.shape, defaults_of(entry.stem))
     tree = tree_of(options.impl)
     machine = setup_machine.prepare()
     folder = build_folder.folder_for(tree)
@@ -52,6 +53,10 @@ def run(options):
     return 0
 
 
+def defaults_of(stem):
+    return ELEMENTWISE if "elementwise" in stem else DECODE if "decode" in stem else ATTENTION
+
+
 def parse_shape(text, defaults):
     """{"S": 512, ...} of "S=512,H=64,causal"; what is not named has its default."""
     shape = dict(defaults)
@@ -66,10 +71,11 @@ def parse_shape(text, defaults):
         if value and not re.match(r"[1-9][0-9]{0,9}$", value):
             raise Problem("--shape %r: %s must be a whole number from 1" % (text, name))
         shape[name] = int(value) if value else True
-    if "S" in shape:
+    if "Sq" in shape:
         length = shape.pop("S")
         for name in ("Sq", "Sk"):
             shape[name] = shape[name] or length
+    if "N" in shape:
         shape["K"] = shape["K"] or shape["N"]
         if shape["N"] % shape["K"]:
             raise Problem("--shape %r: N=%d query heads cannot share K=%d kv heads" % (text, shape["N"], shape["K"]))
@@ -79,6 +85,8 @@ def parse_shape(text, defaults):
 def arguments(shape):
     """What the profile program takes."""
     names = ("n", "k") if "n" in shape else ("B", "N", "K", "Sq", "Sk", "H", "causal")
+    if "splits" in shape:
+        names = ("B", "N", "K", "S", "H", "splits")
     return [int(shape[name]) for name in names]
 
 
@@ -92,10 +100,10 @@ def _build(machine, folder, target):
     return os.path.join(folder, "bin", target)
 
 
-def total(call, counter, but=("lse",)):
-    """The counter summed over kernels and arrays; lse, of which the formulas say nothing, is left out."""
+def total(call, counter, of=None):
+    """The counter summed over kernels and these arrays, or all but lse, of which the formulas say nothing."""
     return sum(array[way][counter] for kernel in call["kernels"] for array in kernel["global"]
-               for way in ("loads", "stores", "atomics") if array["name"] not in but)
+               for way in ("loads", "stores", "atomics") if (array["name"] in of if of else array["name"] != "lse"))
 
 
 def formula(call, shape):
@@ -104,9 +112,13 @@ def formula(call, shape):
         kernels = shape["k"] if call["function"] == "chain" else 1
         return {"says": "lesson 01, 8 bytes an element for each kernel", "counts": "requested",
                 "bytes": 8 * shape["n"] * kernels, "counted": total(call, "bytes")}
+    width = 2 if call["function"].endswith("bf16") else FLOAT
+    if "splits" in shape:
+        return {"says": "lesson 07, K and V once for each kv head, whatever the number of query heads and splits",
+                "counts": "requested", "bytes": width * 2 * shape["B"] * shape["K"] * shape["S"] * shape["H"],
+                "counted": total(call, "bytes", of=("K", "V"))}
     heads, q_rows = shape["B"] * shape["N"], shape["Sq"]
     kv_heads, head_dim = shape["B"] * shape["K"], shape["H"]
-    width = 2 if call["function"].endswith("bf16") else FLOAT
     if any(array["name"] == "workspace" for kernel in call["kernels"] for array in kernel["global"]):
         scores = heads * q_rows * shape["Sk"]
         size = width * head_dim * (2 * heads * q_rows + 2 * kv_heads * shape["Sk"]) + FLOAT * 4 * scores

@@ -372,14 +372,18 @@ SENTENCES = (
      "урок 05, Q и O по разу, K и V для каждого тайла запросов, здесь {} по {} строк"),
     ("lesson 05, Q and O once, K and V up to the diagonal for each query tile, here {} of {} rows",
      "урок 05, Q и O по разу, K и V до диагонали для каждого тайла запросов, здесь {} по {} строк"),
+    ("lesson 07, K and V once for each kv head, whatever the number of query heads and splits",
+     "урок 07, K и V по разу для каждой головы KV, сколько бы ни было голов запросов и частей"),
     ("{} bytes requested, {} counted: {} %", "{} байт запрошено, насчитано {}: {} %"),
     ("{} bytes compulsory, {} counted: {} %", "{} байт неизбежно, насчитано {}: {} %"),
     ("{}, {}: {}, causal", "{}, {}: {}, с каузальной маской"),
     ("Runs a CUDA rung once in the emulator and counts what its accesses cost.",
      "Запускает ступень CUDA один раз в эмуляторе и считает, чего стоят её обращения к памяти."),
     ("cuda/03, say", "скажем, cuda/03"),
-    ("B, N query heads, K kv heads, S (or Sq and Sk), H, causal; of rung 01: n elements, k operations",
-     "B, N голов запросов, K голов KV, S (или Sq и Sk), H, causal; у ступени 01: n элементов, k операций"),
+    ("B, N query heads, K kv heads, S (or Sq and Sk), H, causal; of rung 01: n elements, k operations; "
+     "of rung 04: B, N, K, S, H, splits",
+     "B, N голов запросов, K голов KV, S (или Sq и Sk), H, causal; у ступени 01: n элементов, k операций; "
+     "у ступени 04: B, N, K, S, H, splits"),
     # The vaguest.
     ("{} is missing", "{}: файла нет"),
     ("with {}", "случай: {}"),

@@ -1,4 +1,4 @@
-"""The counters of CUDA rungs: the emulator's against a device's record, and against the formulas of lessons 01 and 05."""
+"""The counters of CUDA rungs: the emulator's against a device's record, and against the formulas of lessons 01, 05 and 07."""
 
 import json
 import os
@@ -16,9 +16,13 @@ from workbook_lib import profile  # noqa: E402
 
 BIN = Path(os.environ["NANOLM_BUILD"]) / "bin"  # this check builds nothing: its fixture does
 
+SHAPES = {"elementwise": ("n=50000,k=5", "n=1,k=1"),
+          "forward": ("S=256", "S=128,H=40,N=4,K=2,B=2", "S=256,causal", "Sq=64,Sk=200,H=20,causal"),
+          "decode": ("S=256", "S=100,H=40,N=6,K=3,B=2,splits=3", "S=331,N=4,K=4,splits=1", "S=7,splits=9")}
+
 
 def calls(rung, shape):
-    shape = profile.parse_shape(shape, profile.ELEMENTWISE if "elementwise" in rung else profile.ATTENTION)
+    shape = profile.parse_shape(shape, profile.defaults_of(rung))
     found = json.loads(subprocess.run(
         [ladder_counters.program(BIN, rung, "emulated")] + [str(n) for n in profile.arguments(shape)],
         check=True, stdout=subprocess.PIPE, encoding="utf-8").stdout)
@@ -30,7 +34,14 @@ class Counters(unittest.TestCase):
         record = json.loads((workbook.ROOT / "notes/data/ladder_counters_h200.json").read_text())
         small = [case for case in record["cases"] if not case["large"]]
         self.assertGreater(len(small), 3)
-        self.assertEqual({case["rung"] for case in small}, set(workbook.ladder()), "a case of each rung")
+        expected = {}
+        for rung, arguments, large in ladder_counters.CASES:
+            if not large:
+                expected.setdefault(rung, set()).add(arguments)
+        self.assertEqual(set(expected), set(workbook.ladder()), "a case of each rung")
+        # A rung is new until it was measured on a device; what is recorded of a rung is all of its cases.
+        for rung in {case["rung"] for case in small}:
+            self.assertEqual({case["arguments"] for case in small if case["rung"] == rung}, expected[rung], rung)
         for case in small:
             counted = ladder_counters.count(BIN, case)
             self.assertEqual(counted, case["counted"], "scripts/ladder_counters.py count BIN RECORD")
@@ -41,8 +52,7 @@ class Counters(unittest.TestCase):
 
     def test_are_those_of_the_formulas(self):
         for rung in workbook.ladder():
-            for shape in ("n=50000,k=5", "n=1,k=1") if "elementwise" in rung else (
-                    "S=256", "S=128,H=40,N=4,K=2,B=2", "S=256,causal", "Sq=64,Sk=200,H=20,causal"):
+            for shape in SHAPES["elementwise" if "elementwise" in rung else "decode" if "decode" in rung else "forward"]:
                 for function, (_call, formula) in calls(rung, shape).items():
                     with self.subTest(rung=rung, shape=shape, function=function):
                         self.assertGreater(formula["bytes"], 0)
@@ -57,6 +67,12 @@ class Counters(unittest.TestCase):
                          ("S=1024,H=4", "S=1024,H=4,causal"))
         self.assertGreater(causal / whole, 0.5)
         self.assertLess(causal / whole, 0.63)  # 8 query tiles: (8 + 1) / 16 of K and V
+
+    def test_splits_and_query_heads_of_a_group_read_no_byte_again(self):
+        for kernels in ("decode", "decode_bf16"):
+            counts = {calls("cuda/04_flash_decode", shape)[kernels][1]["counted"]
+                      for shape in ("S=500,N=2,K=2,splits=1", "S=500,N=8,K=2,splits=1", "S=500,N=8,K=2,splits=7")}
+            self.assertEqual(len(counts), 1, counts)
 
 
 if __name__ == "__main__":

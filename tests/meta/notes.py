@@ -77,7 +77,8 @@ class Notes(unittest.TestCase):
         hazards = set()
         for path in (self.root / "tests/mistakes/cuda").glob("*.edits"):
             for entry in re.split(r"^# ", path.read_text(encoding="utf-8"), flags=re.M)[1:]:
-                if "\n@ hazard" in entry:
+                # A rung is new until its mistakes were run on a device: C04 of C04-11.
+                if "\n@ hazard" in entry and entry[:3] in {name[:3] for name in record}:
                     hazards.add(entry.split()[0])
         self.assertEqual(hazards, {name for name, one in record.items() if "hazard" in one["marks"]})
         self.assertGreater(len(hazards), 5)

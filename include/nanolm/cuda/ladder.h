@@ -48,7 +48,9 @@ struct ForwardArgs {
 template <class T>
 using ForwardFn = void (*)(const ForwardArgs<T>&);
 
-// One query a sequence: shape.seqlen_q is 1, K and V are the cache.
+// One query a sequence: shape.seqlen_q is 1, K and V are the cache. O and lse do not depend on `splits`, up to
+// rounding.
+constexpr int kMaxSplits = 1024;
 template <class T>
 struct DecodeArgs {
   AttentionShape shape;
@@ -57,7 +59,7 @@ struct DecodeArgs {
   const T* V = nullptr;
   T* O = nullptr;
   float* lse = nullptr;
-  int splits = 0;  // parts that the cache is cut into; 0: chosen from the device's SMs
+  int splits = 0;  // parts that the cache is cut into, at most kMaxSplits; 0: chosen from the device's SMs
   void* workspace = nullptr;
   cudaStream_t stream = nullptr;
 };
@@ -114,10 +116,11 @@ struct Rung {
   BackwardFn<bf16> backward_bf16 = nullptr;
   bool (*supports)(const AttentionShape&, const Device&) = nullptr;  // null: every shape
   std::int64_t (*workspace_bytes)(const AttentionShape&) = nullptr;  // null: none
+  std::int64_t (*decode_workspace_bytes)(const AttentionShape&, int splits) = nullptr;
 };
 
 // The rows, each defined by its .cu.
-extern const Rung fused_elementwise, naive_attention, flash_forward;
+extern const Rung fused_elementwise, naive_attention, flash_forward, flash_decode;
 
 // The table: the rows of the rungs that a program is linked with; its build defines it.
 std::vector<const Rung*> ladder();
@@ -127,6 +130,10 @@ inline void check_elementwise(const ElementwiseArgs& a) {
   require(a.count >= 0, "count must not be negative, got ", a.count);
   require(a.operations >= 1 && a.operations <= kMaxOperations, "operations must be 1 to ", kMaxOperations, ", got ",
           a.operations);
+}
+inline void check_decode(const AttentionShape& shape, int splits) {
+  require(shape.seqlen_q == 1, "decode has one query a sequence, got seqlen_q ", shape.seqlen_q);
+  require(splits >= 0 && splits <= kMaxSplits, "splits must be 0 to ", kMaxSplits, ", got ", splits);
 }
 // Throws where the rung does not serve this shape on the current device.
 inline void check_rung(const Rung& rung, const AttentionShape& shape) {
