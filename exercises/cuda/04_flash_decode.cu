@@ -306,21 +306,32 @@ __global__ void __launch_bounds__(kThreads, Tile::kBlocksPerSm)
   }
 }
 
-// O and lse of a row from the states of its splits, a warp for each row: a lane has the weight of one split and every
-// 32nd column. A split without keys has m = -inf, d = 0.
-template <class T>
+// O and lse of a row from the states of its splits, a block for each row: a warp has every kWarps-th split, of which a
+// lane has every 32nd column. A split without keys has m = -inf, d = 0.
+template <class T, int kHeadDim>
 __global__ void __launch_bounds__(kThreads) combine_kernel(DecodeArgs<T> args, Parts parts, std::int64_t rows) {
-  constexpr int kColumns = kMaxHeadDim / kWarp;
-  const int head_dim = static_cast<int>(args.shape.head_dim), lane = static_cast<int>(threadIdx.x) % kWarp;
+  constexpr int kColumns = kHeadDim / kWarp;
+  __shared__ float O_smem[kWarps][kHeadDim];
+  __shared__ float sum_smem[kWarps];
+  const int head_dim = static_cast<int>(args.shape.head_dim);
+  const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp;
   [[maybe_unused]] const float scale_log2 = args.shape.scale * kLog2E;
-  for (std::int64_t row = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp; row < rows;
-       row += std::int64_t{gridDim.x} * kWarps) {
+  for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     float max = kMinusInf, sum = 0, O[kColumns] = {};
-    // TODO: step 8: merge the row's splits into max, sum and O. About 18 lines.
+    // TODO: step 8: the maximum of all splits, and this warp's splits merged into sum and O. About 18 lines.
     // end
-    const float factor = finish(max, sum, args.shape.scale, lane == 0, args.lse + row);
-    for (int c = 0; c < kColumns; ++c)
-      if (lane + c * kWarp < head_dim) store(O[c] * factor, args.O + row * head_dim + lane + c * kWarp);
+    if (lane == 0) sum_smem[warp] = sum;
+    for (int c = 0; c < kColumns; ++c) O_smem[warp][lane + c * kWarp] = O[c];
+    __syncthreads();
+    sum = 0;
+    for (int w = 0; w < kWarps; ++w) sum += sum_smem[w];
+    const float factor = finish(max, sum, args.shape.scale, threadIdx.x == 0, args.lse + row);
+    for (int column = static_cast<int>(threadIdx.x); column < head_dim; column += kThreads) {
+      float total = 0;
+      for (int w = 0; w < kWarps; ++w) total += O_smem[w][column];
+      store(total * factor, args.O + row * head_dim + column);
+    }
+    __syncthreads();  // the next row's sums go to the same places
   }
 }
 
@@ -359,7 +370,7 @@ void launch(const DecodeArgs<typename Tile::T>& args, int splits) {
   };
   // Compiled, launched or not.
   [[maybe_unused]] const auto kernel = decode_kernel<Tile, whole>;
-  [[maybe_unused]] const auto combine = combine_kernel<T>;
+  [[maybe_unused]] const auto combine = combine_kernel<T, Tile::kHeadDim>;
   // TODO: step 1: launch decode_kernel, then, for several splits, combine_kernel; check each launch. About 5 lines.
   // end
 }

@@ -364,37 +364,48 @@ __global__ void __launch_bounds__(kThreads, Tile::kBlocksPerSm)
   }
 }
 
-// O and lse of a row from the states of its splits, a warp for each row: a lane has the weight of one split and every
-// 32nd column. A split without keys has m = -inf, d = 0.
-template <class T>
+// O and lse of a row from the states of its splits, a block for each row: a warp has every kWarps-th split, of which a
+// lane has every 32nd column. A split without keys has m = -inf, d = 0.
+template <class T, int kHeadDim>
 __global__ void __launch_bounds__(kThreads) combine_kernel(DecodeArgs<T> args, Parts parts, std::int64_t rows) {
-  constexpr int kColumns = kMaxHeadDim / kWarp;
-  const int head_dim = static_cast<int>(args.shape.head_dim), lane = static_cast<int>(threadIdx.x) % kWarp;
+  constexpr int kColumns = kHeadDim / kWarp;
+  __shared__ float O_smem[kWarps][kHeadDim];
+  __shared__ float sum_smem[kWarps];
+  const int head_dim = static_cast<int>(args.shape.head_dim);
+  const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp;
   [[maybe_unused]] const float scale_log2 = args.shape.scale * kLog2E;
-  for (std::int64_t row = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp; row < rows;
-       row += std::int64_t{gridDim.x} * kWarps) {
+  for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     float max = kMinusInf, sum = 0, O[kColumns] = {};
     const float2* max_and_sum = parts.max_and_sum + row * parts.splits;
     for (int p = lane; p < parts.splits; p += kWarp) max = fmaxf(max, max_and_sum[p].x);
     for (int lanes = 1; lanes < kWarp; lanes *= 2) max = fmaxf(max, __shfl_xor_sync(~0u, max, lanes));
     const float shift = max == kMinusInf ? 0.0f : max;
-    for (int first = 0; first < parts.splits; first += kWarp) {
-      const int splits = min(kWarp, parts.splits - first);
-      const float2 own = lane < splits ? max_and_sum[first + lane] : make_float2(kMinusInf, 0);
+    for (int first = warp; first < parts.splits; first += kThreads) {  // 32 of the warp's splits, kWarps apart
+      const int splits = min(kWarp, (parts.splits - first + kWarps - 1) / kWarps);
+      const float2 own = lane < splits ? max_and_sum[first + lane * kWarps] : make_float2(kMinusInf, 0);
       const float weight = exp2f((own.x - shift) * scale_log2);
       sum = fmaf(own.y, weight, sum);
       const float* O_part = parts.O + (row * parts.splits + first) * head_dim + lane;
-#pragma unroll 4
+#pragma unroll(16 / kColumns)  // 16 loads on their way
       for (int p = 0; p < splits; ++p) {
         const float factor = __shfl_sync(~0u, weight, p);
         for (int c = 0; c < kColumns; ++c)
-          if (lane + c * kWarp < head_dim) O[c] = fmaf(factor, O_part[p * head_dim + c * kWarp], O[c]);
+          if (lane + c * kWarp < head_dim) O[c] = fmaf(factor, O_part[p * kWarps * head_dim + c * kWarp], O[c]);
       }
     }
     for (int lanes = 1; lanes < kWarp; lanes *= 2) sum += __shfl_xor_sync(~0u, sum, lanes);
-    const float factor = finish(max, sum, args.shape.scale, lane == 0, args.lse + row);
-    for (int c = 0; c < kColumns; ++c)
-      if (lane + c * kWarp < head_dim) store(O[c] * factor, args.O + row * head_dim + lane + c * kWarp);
+    if (lane == 0) sum_smem[warp] = sum;
+    for (int c = 0; c < kColumns; ++c) O_smem[warp][lane + c * kWarp] = O[c];
+    __syncthreads();
+    sum = 0;
+    for (int w = 0; w < kWarps; ++w) sum += sum_smem[w];
+    const float factor = finish(max, sum, args.shape.scale, threadIdx.x == 0, args.lse + row);
+    for (int column = static_cast<int>(threadIdx.x); column < head_dim; column += kThreads) {
+      float total = 0;
+      for (int w = 0; w < kWarps; ++w) total += O_smem[w][column];
+      store(total * factor, args.O + row * head_dim + column);
+    }
+    __syncthreads();  // the next row's sums go to the same places
   }
 }
 
@@ -434,11 +445,11 @@ void launch(const DecodeArgs<typename Tile::T>& args, int splits) {
   };
   // Compiled, launched or not.
   [[maybe_unused]] const auto kernel = decode_kernel<Tile, whole>;
-  [[maybe_unused]] const auto combine = combine_kernel<T>;
+  [[maybe_unused]] const auto combine = combine_kernel<T, Tile::kHeadDim>;
   decode_kernel<Tile, whole><<<grid(works), kThreads, sizeof(Slots), args.stream>>>(args, parts, works);
   CUDA_CHECK(cudaGetLastError());
   if (splits == 1) return;
-  combine_kernel<T><<<grid(block_count(rows, kWarps)), kThreads, 0, args.stream>>>(args, parts, rows);
+  combine_kernel<T, Tile::kHeadDim><<<grid(rows), kThreads, 0, args.stream>>>(args, parts, rows);
   CUDA_CHECK(cudaGetLastError());
 }
 

@@ -164,9 +164,10 @@ TEST(Bf16, MatchesOracleOnRoundedInputs) {
 TEST(Splits, AnyNumberMatchesOracle) {
   for (const Decode& d : decodes()) {
     std::size_t turn = 0;
-    for (const int splits : {2, 3, 5, 8, 17, 64})
+    for (const int splits : {2, 3, 5, 8, 17})
       for (const AttentionShape& s : {cache(2, 4, 2, 200, 64), cache(1, 8, 1, 63, 128)})
         expect_matches_oracle(d, s, splits, kRegimes[turn++ % 4]);
+    expect_matches_oracle(d, cache(1, 3, 1, 161, 64), 150, Scores::kGrowing);
   }
 }
 
