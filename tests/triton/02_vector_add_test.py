@@ -1,0 +1,51 @@
+"""The sum of two arrays, of any length; every lane outside them masked."""
+
+import arrays
+from runner import check, test
+
+
+def run(answers, counts):
+    place = arrays.prepare(answers)
+    import numpy
+    random = numpy.random.default_rng(2)
+    for count in counts(answers.BLOCK):
+        x, y = random.standard_normal((2, count)).astype(numpy.float32)
+        out = place.array("out", numpy.full(count, arrays.POISON, numpy.float32))
+        answers.add(place.array("x", x), place.array("y", y), out)
+        # One rounded addition: float32's own is the only right answer.
+        arrays.all_close("out of %d elements" % count, place.numpy(out), (x + y).astype(numpy.float64), 0.0)
+
+
+@test("Add.WholeBlocks")
+def _(answers):
+    run(answers, lambda block: (block, 3 * block))
+
+
+@test("Add.AnyCount")
+def _(answers):
+    run(answers, lambda block: (1, 3, block - 1, block + 1, 2 * block + 7, 5077))
+
+
+@test("Add.NothingToDo")
+def _(answers):
+    run(answers, lambda _: (0,))
+
+
+@test("Launch.TheFewestProgramsThatCoverTheArray")
+def _(answers):
+    place = arrays.prepare(answers)
+    import numpy
+    launched, kernel, block = [], answers.add_kernel, answers.BLOCK
+
+    class Counting:
+        def __getitem__(self, grid):
+            launched.append(grid)
+            return kernel[grid]
+
+    answers.names["add_kernel"] = Counting()
+    for count, programs in ((1, 1), (block, 1), (block + 1, 2), (4 * block, 4)):
+        data = [place.array(name, numpy.ones(count, numpy.float32)) for name in ("x", "y", "out")]
+        answers.add(*data)
+        grid = launched[-1] if launched else ()
+        check(tuple(grid)[:1] == (programs,), "%d elements in blocks of %d: the grid is %r, not (%d,)"
+              % (count, block, grid, programs))
