@@ -109,6 +109,7 @@ def parsers():
     one = verb("check", check.run, "Builds and tests some lessons, or all. Exit status 0: everything passed.")
     on_my_tree(one, "*", check.JSON)
     one.add_argument("--jobs", type=positive, metavar="N", help="tests at once")
+    one.add_argument("--install", action="store_true", help="with triton: first put Triton into .venv (about 1 GB)")
     one.add_argument("--checked", action="store_true", help="look for races and unwritten memory in CUDA rungs, too")
     counted = verb("profile", profile.run, "Runs a CUDA rung once in the emulator and counts what its accesses cost.")
     counted.add_argument("rung", metavar="RUNG", help="cuda/03, say")

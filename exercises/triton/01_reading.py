@@ -1,7 +1,7 @@
 """Reading Triton: which elements does a program load, store, mask (notes/triton.md)?
 
-Every function is about a kernel of tests/triton/kernels.py, which the note shows. `pid` is tl.program_id(0), or a pair of
-both. Elements are counted from the array's beginning; a list, a set or a range of them is right in any order.
+Every function is about a kernel of tests/triton/kernels.py, which the note shows. `pid` is tl.program_id(0), or the
+pair of both. Elements are counted from the array's beginning; a list, a set or a range of them, in any order.
 """
 
 from nanolm.todo import todo  # noqa: F401
@@ -51,6 +51,6 @@ def grouped_tile(pid, tile_rows, tile_columns, GROUP):
 
 def causal_sum_loads(pid, n, BLOCK_Q, BLOCK_K):
     """causal_sum_kernel: the elements of v that program pid loads, in all turns of its loop."""
-    # TODO: the keys up to the program's last query, rounded up to whole blocks, less those that the mask hides. About 2 lines.
+    # TODO: the keys up to the last query, rounded up to whole blocks, less what the mask hides. About 2 lines.
     todo()
     # end

@@ -82,5 +82,5 @@ def flash_forward(Q, K, V, O, lse, scale, causal):
     # TODO: step 6: the grid, and how wide a tile of rows has to be. About 2 lines.
     todo()
     # end
-    flash_kernel[grid](Q, K, V, O, lse, scale, seqlen_q, seqlen_k, q_heads // kv_heads, head_dim, causal, BLOCK_Q, BLOCK_K,
-                       block_h)
+    flash_kernel[grid](Q, K, V, O, lse, scale, seqlen_q, seqlen_k, q_heads // kv_heads, head_dim, causal, BLOCK_Q,
+                       BLOCK_K, block_h)

@@ -1,7 +1,7 @@
 """Reading Triton: which elements does a program load, store, mask (notes/triton.md)?
 
-Every function is about a kernel of tests/triton/kernels.py, which the note shows. `pid` is tl.program_id(0), or a pair of
-both. Elements are counted from the array's beginning; a list, a set or a range of them is right in any order.
+Every function is about a kernel of tests/triton/kernels.py, which the note shows. `pid` is tl.program_id(0), or the
+pair of both. Elements are counted from the array's beginning; a list, a set or a range of them, in any order.
 """
 
 from nanolm.todo import todo  # noqa: F401

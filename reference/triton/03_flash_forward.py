@@ -82,5 +82,5 @@ def flash_forward(Q, K, V, O, lse, scale, causal):
     kv_heads, seqlen_k = K.shape[1], K.shape[2]
     grid = (triton.cdiv(seqlen_q, BLOCK_Q), batch * q_heads)
     block_h = max(16, triton.next_power_of_2(head_dim))  # tl.arange takes powers of 2, and tl.dot at least 16
-    flash_kernel[grid](Q, K, V, O, lse, scale, seqlen_q, seqlen_k, q_heads // kv_heads, head_dim, causal, BLOCK_Q, BLOCK_K,
-                       block_h)
+    flash_kernel[grid](Q, K, V, O, lse, scale, seqlen_q, seqlen_k, q_heads // kv_heads, head_dim, causal, BLOCK_Q,
+                       BLOCK_K, block_h)

@@ -1,4 +1,4 @@
-"""Which elements a program touches: the kernel is run by the stand-in, and its accesses are compared with the answer."""
+"""Which elements a program touches: the stand-in runs the kernel, and its accesses are compared with the answer."""
 
 import itertools
 import os
@@ -76,16 +76,18 @@ def _(answers):
 def _(answers):
     for n, BLOCK, pid in ADD_CASES + [(8, 4, 2), (10, 4, 7)]:
         right, mine = add(n, BLOCK, pid)[1], answers.add_masked(pid, n, BLOCK)
-        check(mine == right, "%s is %r; of %d lanes %d are masked" % (call("add_masked", pid, n, BLOCK), mine, BLOCK, right))
+        check(mine == right, "%s is %r; of %d lanes %d are masked"
+              % (call("add_masked", pid, n, BLOCK), mine, BLOCK, right))
 
 
 @test("ScaleRows.StoresARowOfItsOwnStride")
 def _(answers):
-    for columns, x_stride, out_stride, BLOCK, pid in ((5, 5, 5, 8, 0), (5, 7, 11, 8, 3), (16, 20, 17, 16, 2), (1, 3, 2, 4, 9),
-                                                      (12, 12, 12, 8, 2)):
+    for columns, x_stride, out_stride, BLOCK, pid in ((5, 5, 5, 8, 0), (5, 7, 11, 8, 3), (16, 20, 17, 16, 2),
+                                                      (1, 3, 2, 4, 9), (12, 12, 12, 8, 2)):
         arguments = {"columns": columns, "x_stride": x_stride, "out_stride": out_stride, "BLOCK": BLOCK}
         right = elements("store", "out", "scale_rows_kernel", ["x", "out"], arguments, [pid + 1], [pid])[0]
-        compare(answers.scale_rows_stores(pid, *arguments.values()), right, call("scale_rows_stores", pid, *arguments.values()))
+        compare(answers.scale_rows_stores(pid, *arguments.values()), right,
+                call("scale_rows_stores", pid, *arguments.values()))
 
 
 @test("Sweep.EveryBlockOfAProgram")
@@ -113,7 +115,8 @@ def _(answers):
     for tile_rows, tile_columns, GROUP in ((4, 3, 2), (5, 3, 2), (7, 2, 3), (2, 5, 4), (3, 3, 1)):
         arguments = {"rows": tile_rows * BLOCK, "columns": tile_columns * BLOCK, "GROUP": GROUP, "BLOCK": BLOCK}
         for pid in range(tile_rows * tile_columns):
-            stored = elements("store", "out", "grouped_kernel", ["x", "out"], arguments, [tile_rows * tile_columns], [pid])[0]
+            grid = [tile_rows * tile_columns]
+            stored = elements("store", "out", "grouped_kernel", ["x", "out"], arguments, grid, [pid])[0]
             row, column = divmod(stored[0], tile_columns * BLOCK)
             right, mine = (row // BLOCK, column // BLOCK), answers.grouped_tile(pid, tile_rows, tile_columns, GROUP)
             try:
@@ -130,4 +133,5 @@ def _(answers):
         for pid in range(-(-n // BLOCK_Q)):
             arguments = {"n": n, "BLOCK_Q": BLOCK_Q, "BLOCK_K": BLOCK_K}
             right = elements("load", "v", "causal_sum_kernel", ["v", "out"], arguments, [pid + 1], [pid])[0]
-            compare(answers.causal_sum_loads(pid, *arguments.values()), right, call("causal_sum_loads", pid, *arguments.values()))
+            compare(answers.causal_sum_loads(pid, *arguments.values()), right,
+                    call("causal_sum_loads", pid, *arguments.values()))

@@ -49,3 +49,9 @@ def _(answers):
         grid = launched[-1] if launched else ()
         check(tuple(grid)[:1] == (programs,), "%d elements in blocks of %d: the grid is %r, not (%d,)"
               % (count, block, grid, programs))
+
+
+@test("Compiles.ForAGpu")
+def _(answers):
+    arrays.compile_for_gpu(answers, "add_kernel", {"x": "*fp32", "y": "*fp32", "out": "*fp32", "count": "i32"},
+                           {"BLOCK": 1024})

@@ -18,12 +18,12 @@ class Problem:
                                                          " causal" * causal)
 
     def oracle(self):
-        """O, lse and the largest |score|, in double precision and all at once."""
+        """O and lse, in double precision and all at once; and the largest sum of a score's |products|."""
         import numpy
         group = self.Q.shape[1] // self.K.shape[1]
         Q, K, V = (m.astype(numpy.float64) for m in (self.Q, self.K.repeat(group, 1), self.V.repeat(group, 1)))
         S = self.scale * Q @ K.swapaxes(2, 3)
-        size = abs(S).max(initial=0.0)
+        size = (self.scale * abs(Q) @ abs(K).swapaxes(2, 3)).max(initial=0.0)
         rows, keys = self.Q.shape[2], self.K.shape[2]
         if self.causal:
             S[..., numpy.arange(keys)[None, :] > numpy.arange(rows)[:, None] + keys - rows] = -numpy.inf
@@ -33,26 +33,28 @@ class Problem:
         with numpy.errstate(divide="ignore"):
             return P @ V / numpy.where(total == 0, 1.0, total), (top + numpy.log(total))[..., 0], size
 
-    def check(self, answers):
-        place = arrays.prepare(answers)
-        import numpy
-        inputs = [place.array(name, getattr(self, name)) for name in "QKV"]
-        outputs = [place.array(name, numpy.full(shape, arrays.POISON, numpy.float32))
-                   for name, shape in (("O", self.Q.shape), ("lse", self.Q.shape[:3]))]
-        answers.flash_forward(*inputs, *outputs, self.scale, self.causal)
-        O, lse, size = self.oracle()
-        head_dim, keys = self.Q.shape[3], self.K.shape[2]
-        # A score is head_dim rounded products and its exponent 4 more roundings, each EPSILON of the largest score times
-        # a bound on cancellation, sqrt(head_dim); sums of keys add theirs. A weight is wrong by the error of its score.
-        tolerance = EPSILON * ((head_dim + 8) * max(size, 1.0) + keys + 8)
-        arrays.all_close("O of " + self.says, place.numpy(outputs[0]), O, 2 * tolerance * abs(self.V).max(initial=1.0))
-        arrays.all_close("lse of " + self.says, place.numpy(outputs[1]), lse, tolerance)
+
+def solve(answers, problem):
+    place = arrays.prepare(answers)
+    import numpy
+    inputs = [place.array(name, getattr(problem, name)) for name in "QKV"]
+    outputs = [place.array(name, numpy.full(shape, arrays.POISON, numpy.float32))
+               for name, shape in (("O", problem.Q.shape), ("lse", problem.Q.shape[:3]))]
+    answers.flash_forward(*inputs, *outputs, problem.scale, problem.causal)
+    O, lse, size = problem.oracle()
+    head_dim, keys = problem.Q.shape[3], problem.K.shape[2]
+    # A score is wrong by at most head_dim + 8 roundings (its sum, the scale, the exponent), each EPSILON of the sum of
+    # its products' magnitudes, which `size` bounds; a weight by as much of itself. A sum over keys rounds once a key.
+    tolerance = EPSILON * ((head_dim + 8) * max(size, 1.0) + keys + 8)
+    of_O = 2 * tolerance * abs(problem.V).max(initial=1.0)
+    arrays.all_close("O of " + problem.says, place.numpy(outputs[0]), O, of_O)
+    arrays.all_close("lse of " + problem.says, place.numpy(outputs[1]), lse, tolerance)
 
 
 def run(answers, *shapes, **options):
     arrays.prepare(answers)
     for shape in shapes:
-        Problem(*shape, **options).check(answers)
+        solve(answers, Problem(*shape, **options))
 
 
 def probe(answers, name, outputs, *inputs, sizes):
@@ -74,11 +76,12 @@ def _(answers):
         part = matrix[first:first + rows]
         right[:len(part), :head_dim] = part
         out = numpy.full((rows, block_h), arrays.POISON, numpy.float32)
-        mine, = probe(answers, "load", [1], matrix, out, first, count, sizes=(head_dim, rows, block_h))
-        arrays.all_close("the tile of rows %d to %d of [%d, %d]" % (first, first + rows - 1, count, head_dim), mine, right, 0.0)
+        mine, = probe(answers, "load_tile", [1], matrix, out, first, count, sizes=(head_dim, rows, block_h))
+        arrays.all_close("the tile of rows %d to %d of [%d, %d]" % (first, first + rows - 1, count, head_dim),
+                         mine, right, 0.0)
 
 
-def mask(answers, causal, cases):
+def masked(answers, causal, cases):
     arrays.prepare(answers)
     import numpy
     for first_q, first_k, seqlen_q, seqlen_k in cases:
@@ -86,48 +89,51 @@ def mask(answers, causal, cases):
         rows, keys = first_q + numpy.arange(16)[:, None], first_k + numpy.arange(16)[None, :]
         seen = (keys < seqlen_k) & ((keys <= rows + seqlen_k - seqlen_q) | (not causal))
         out = numpy.full((16, 16), arrays.POISON, numpy.float32)
-        mine, = probe(answers, "mask", [1], S, out, first_q, first_k, seqlen_q, seqlen_k, sizes=(causal, 16, 16))
+        mine, = probe(answers, "mask_scores", [1], S, out, first_q, first_k, seqlen_q, seqlen_k, sizes=(causal, 16, 16))
         arrays.all_close("scores of rows from %d and keys from %d, %d x %d%s"
-                         % (first_q, first_k, seqlen_q, seqlen_k, ", causal" * causal), mine, numpy.where(seen, S, -numpy.inf), 0.0)
+                         % (first_q, first_k, seqlen_q, seqlen_k, ", causal" * causal),
+                         mine, numpy.where(seen, S, -numpy.inf), 0.0)
 
 
 @test("Mask.KeysBehindTheEnd")
 def _(answers):
-    mask(answers, False, ((0, 0, 16, 16), (0, 0, 16, 9), (16, 32, 20, 41)))
+    masked(answers, False, ((0, 0, 16, 16), (0, 0, 16, 9), (16, 32, 20, 41)))
 
 
 @test("Mask.KeysBehindTheDiagonal")
 def _(answers):
-    mask(answers, True, ((0, 0, 16, 16), (16, 16, 40, 40), (0, 16, 16, 30), (16, 0, 40, 20)))
+    masked(answers, True, ((0, 0, 16, 16), (16, 16, 40, 40), (0, 16, 16, 30), (16, 0, 40, 20)))
 
 
 @test("Update.OneTileIsSoftmax")
 def _(answers):
-    update(answers, tiles=1, hidden=0)
+    after_tiles(answers, tiles=1, hidden=0)
 
 
 @test("Update.ALaterTileRescalesWhatWasSummed")
 def _(answers):
-    update(answers, tiles=3, hidden=0)
+    after_tiles(answers, tiles=3, hidden=0)
 
 
 @test("Update.RowsThatSawNoKeyYet")
 def _(answers):
-    update(answers, tiles=3, hidden=2)
+    after_tiles(answers, tiles=3, hidden=2)
 
 
-def update(answers, tiles, hidden):
+def after_tiles(answers, tiles, hidden):
     """The state after some tiles of growing scores, of which row 0 does not see the first `hidden`."""
     arrays.prepare(answers)
     import numpy
     random, scale, log2_e = numpy.random.default_rng(7), 0.3, 1.44269504
-    S = random.standard_normal((tiles, 16, 16)).astype(numpy.float32) * numpy.arange(1, tiles + 1, dtype=numpy.float32)[:, None, None]
+    grow = numpy.arange(1, tiles + 1, dtype=numpy.float32)[:, None, None]
+    S = grow * random.standard_normal((tiles, 16, 16)).astype(numpy.float32)
     S[:hidden, 0] = -numpy.inf
     row_max, row_sum = numpy.full(16, -numpy.inf, numpy.float32), numpy.zeros(16, numpy.float32)
     acc = numpy.zeros((16, 16), numpy.float32)
     for seen, tile in enumerate(S, 1):
         P = numpy.full((16, 16), arrays.POISON, numpy.float32)
-        state = probe(answers, "update", [1, 2, 3, 4], tile, row_max, row_sum, acc, P, scale * log2_e, sizes=(16, 16, 16))
+        state = probe(answers, "update", [1, 2, 3, 4], tile, row_max, row_sum, acc, P, scale * log2_e,
+                      sizes=(16, 16, 16))
         row_max, row_sum, acc, P = (part.copy() for part in state)
         acc += P  # as if V were the unit matrix
         scores = S[:seen].astype(numpy.float64)
@@ -162,7 +168,7 @@ def _(answers):
     arrays.prepare(answers)
     problem = Problem(1, 1, 1, 9, 70, 16)
     problem.Q[...], problem.K[...] = -abs(problem.Q) - 3, abs(problem.K) + 3
-    problem.check(answers)
+    solve(answers, problem)
 
 
 @test("Causal.SquareAndRagged")
@@ -179,9 +185,10 @@ def _(answers):
 def _(answers):
     arrays.prepare(answers)
     import numpy
-    for first_q, seqlen_q, seqlen_k in ((0, 64, 64), (64, 256, 256), (192, 200, 200), (0, 20, 100), (64, 90, 300), (64, 200, 90)):
+    for first_q, seqlen_q, seqlen_k in ((0, 64, 64), (64, 256, 256), (192, 200, 200), (0, 20, 100), (64, 90, 300),
+                                        (64, 200, 90)):
         out = numpy.full(1, arrays.POISON, numpy.float32)
-        mine, = probe(answers, "visited", [0], out, first_q, seqlen_q, seqlen_k, sizes=(True, 64))
+        mine, = probe(answers, "keys_visited", [0], out, first_q, seqlen_q, seqlen_k, sizes=(True, 64))
         right = numpy.array([min(first_q + 64, seqlen_q) + seqlen_k - seqlen_q], float)
         arrays.all_close("keys visited from row %d, %d x %d" % (first_q, seqlen_q, seqlen_k), mine, right, 0.0)
 
@@ -227,10 +234,19 @@ def _(answers):
     import numpy
     problem = Problem(1, 1, 1, 10, 5 * answers.BLOCK_K, 16)
     problem.Q[...] = abs(problem.Q)
-    problem.K[...] = abs(problem.K) * numpy.linspace(0.1, 3.0, problem.K.shape[2], dtype=numpy.float32)[None, None, :, None]
-    problem.check(answers)
+    problem.K[...] = abs(problem.K) * numpy.linspace(0.1, 3.0, problem.K.shape[2], dtype=numpy.float32)[:, None]
+    solve(answers, problem)
 
 
 @test("Scale.IsTheCallers")
 def _(answers):
     run(answers, (1, 1, 1, 30, 70, 16), scale=0.7)
+
+
+@test("Compiles.ForAGpu")
+def _(answers):
+    types = {**dict.fromkeys(("Q", "K", "V", "O", "lse"), "*fp32"), "scale": "fp32",
+             **dict.fromkeys(("seqlen_q", "seqlen_k", "group"), "i32")}
+    # Small tiles: the products of float32 are unrolled, and large ones take the compiler ten seconds.
+    arrays.compile_for_gpu(answers, "flash_kernel", types, {"HEAD_DIM": 16, "CAUSAL": True, "BLOCK_Q": 16, "BLOCK_K": 16,
+                                                            "BLOCK_H": 16})

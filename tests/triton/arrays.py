@@ -5,6 +5,7 @@ import glob
 import importlib.util
 import os
 import sys
+import tempfile
 
 from runner import ROOT, Failure, Skipped, check
 
@@ -19,7 +20,10 @@ def _installed(*names):
 
 
 def _has_gpu():
-    return bool(glob.glob("/dev/nvidia[0-9]*")) and _installed("triton", "torch") and __import__("torch").cuda.is_available()
+    if not glob.glob("/dev/nvidia[0-9]*") or not _installed("torch"):
+        return False
+    import torch
+    return torch.cuda.is_available()
 
 
 def prepare(answers):
@@ -27,11 +31,7 @@ def prepare(answers):
     if CHOSEN:
         CHOSEN[0].ranges.clear()
         return CHOSEN[0]
-    if not _installed("triton", "numpy"):
-        if os.path.exists(VENV_PYTHON) and os.path.realpath(sys.prefix) != os.path.realpath(os.path.join(ROOT, ".venv")):
-            os.execv(VENV_PYTHON, [VENV_PYTHON, *sys.argv])
-        answers.first_gap()
-        raise Skipped("Triton is not installed. scripts/workbook check triton --install")
+    _find_triton(answers)
     if os.environ.get("NANOLM_TRITON_CPU") != "1" and _has_gpu():
         answers.first_gap()  # a kernel that is compiled cannot raise
         CHOSEN.append(Device())
@@ -39,6 +39,30 @@ def prepare(answers):
         os.environ["TRITON_INTERPRET"] = "1"  # read when a kernel is defined
         CHOSEN.append(Interpreter())
     return CHOSEN[0]
+
+
+def _find_triton(answers):
+    if _installed("triton", "numpy"):
+        return
+    if os.path.exists(VENV_PYTHON) and not os.path.samefile(sys.prefix, os.path.join(ROOT, ".venv")):
+        os.execv(VENV_PYTHON, [VENV_PYTHON, *sys.argv])
+    answers.first_gap()
+    raise Skipped("Triton is not installed. scripts/workbook check triton --install")
+
+
+def compile_for_gpu(answers, kernel, types, constants):
+    """What the interpreter lets pass a GPU's compiler may refuse. It needs no GPU: the code is for an H100."""
+    _find_triton(answers)
+    answers.first_gap()
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ.update(TRITON_CACHE_DIR=cache, TRITON_INTERPRET="0", TRITON_DEFAULT_FP_FUSION="1")
+        import triton
+        from triton.backends.compiler import GPUTarget
+        source = triton.compiler.ASTSource(getattr(answers, kernel), types, constexprs=constants)
+        try:
+            triton.compile(source, target=GPUTarget("cuda", 90, 32))
+        except triton.CompilationError as error:
+            raise Failure("%s is not compiled:\n%s" % (kernel, error)) from None
 
 
 class Device:
@@ -144,7 +168,8 @@ class Interpreter:
         wild = int(used[~inside][0])
         # The array in front of which or behind which it lies: the nearest end.
         name, first, end, _ = min(self.ranges, key=lambda one: min(abs(wild - one[1]), abs(wild - one[2])))
-        where = "%d elements behind the end" % ((wild - end) // 4 + 1) if wild >= end else "%d in front" % ((first - wild) // 4)
+        where = ("%d elements behind the end" % ((wild - end) // 4 + 1) if wild >= end else
+                 "%d in front" % ((first - wild) // 4))
         raise Failure("a program %s outside the arrays: %d of %d lanes, the first %s of %s (mask them)"
                       % (verb, int((~inside).sum()), used.size, where, name))
 

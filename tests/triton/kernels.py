@@ -1,5 +1,5 @@
-"""The kernels that exercises/triton/01_reading.py asks about. Triton compiles them as they stand; the tests run them with
-tests/triton/stand_in.py, which computes nothing but the addresses right."""
+"""The kernels that exercises/triton/01_reading.py asks about. Triton compiles them as they stand; the tests run them
+with tests/triton/stand_in.py, which computes nothing but the addresses right."""
 
 import triton
 import triton.language as tl

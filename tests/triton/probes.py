@@ -1,4 +1,4 @@
-"""Kernels that call one helper of a student's flash kernel each, so that a step can be tested before the next is written."""
+"""Kernels that call one helper of a student's flash kernel each: a step is tested before the next is written."""
 
 import triton
 import triton.language as tl
@@ -8,7 +8,7 @@ def kernels(answers):
     """The probes, by name. Triton resolves a kernel's global names in its own file: the helpers are put there."""
     helpers = ("load_tile", "keys_visited", "mask_scores", "update")
     globals().update({name: getattr(answers, name) for name in helpers})
-    return {"load": load_probe, "visited": visited_probe, "mask": mask_probe, "update": update_probe}
+    return dict(zip(helpers, (load_probe, visited_probe, mask_probe, update_probe)))
 
 
 @triton.jit
@@ -23,14 +23,16 @@ def visited_probe(out, first_q, seqlen_q, seqlen_k, CAUSAL: tl.constexpr, BLOCK_
 
 
 @triton.jit
-def mask_probe(S, out, first_q, first_k, seqlen_q, seqlen_k, CAUSAL: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr):
+def mask_probe(S, out, first_q, first_k, seqlen_q, seqlen_k, CAUSAL: tl.constexpr, ROWS: tl.constexpr,
+               KEYS: tl.constexpr):
     tile = tl.arange(0, ROWS)[:, None] * KEYS + tl.arange(0, KEYS)[None, :]
     rows, keys = first_q + tl.arange(0, ROWS), first_k + tl.arange(0, KEYS)
     tl.store(out + tile, mask_scores(tl.load(S + tile), rows, keys, seqlen_q, seqlen_k, CAUSAL))
 
 
 @triton.jit
-def update_probe(S, row_max, row_sum, acc, P, scale_log2, ROWS: tl.constexpr, KEYS: tl.constexpr, BLOCK_H: tl.constexpr):
+def update_probe(S, row_max, row_sum, acc, P, scale_log2, ROWS: tl.constexpr, KEYS: tl.constexpr,
+                 BLOCK_H: tl.constexpr):
     row = tl.arange(0, ROWS)
     tile = row[:, None] * KEYS + tl.arange(0, KEYS)[None, :]
     columns = row[:, None] * BLOCK_H + tl.arange(0, BLOCK_H)[None, :]

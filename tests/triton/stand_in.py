@@ -3,6 +3,7 @@ loads and stores are written down. What it says of an access comes from running 
 
 import contextlib
 import itertools
+import operator
 import sys
 import types
 from collections import namedtuple
@@ -59,13 +60,10 @@ def elementwise(function, *values):
 
 
 def _operators():
-    for name, function in {"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b,
-                           "floordiv": lambda a, b: a // b, "mod": lambda a, b: a % b, "and": lambda a, b: a & b}.items():
+    for name in ("add", "sub", "mul", "floordiv", "mod", "and_", "lt", "le", "gt", "ge"):
+        function, name = getattr(operator, name), name.rstrip("_")
         setattr(Block, "__%s__" % name, lambda self, other, f=function: elementwise(f, self, other))
-        setattr(Block, "__r%s__" % name, lambda self, other, f=function: elementwise(lambda a, b: f(b, a), self, other))
-    for name, function in {"lt": lambda a, b: a < b, "le": lambda a, b: a <= b, "gt": lambda a, b: a > b,
-                           "ge": lambda a, b: a >= b}.items():
-        setattr(Block, "__%s__" % name, lambda self, other, f=function: elementwise(f, self, other))
+        setattr(Block, "__r%s__" % name, lambda self, other, f=function: elementwise(f, other, self))
 
 
 _operators()
