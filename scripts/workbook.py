@@ -128,6 +128,7 @@ def parsers():
     bank.add_argument("lesson", nargs="?", metavar="LESSON", help="its number, its name or a part of the name")
     bank.add_argument("--cuda", action="store_true", help="the mistakes in CUDA rungs instead: each must be found by the "
                       "emulator, in words that say what to do")
+    bank.add_argument("--triton", action="store_true", help="the mistakes in Triton exercises instead")
     bank.add_argument("--quick", action="store_true", help="with --cuda: content with the first test that finds a mistake; "
                       "whether `check` tells that one first is not looked at")
     bank.add_argument("--json", metavar="FILE", help="also write all of it to FILE")

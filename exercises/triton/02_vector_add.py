@@ -1,6 +1,7 @@
 """Vector add: cuda/01's twin, where a program has a block of elements instead of a thread (notes/triton.md).
 
-BLOCK elements of a program are 8 a thread with Triton's 4 warps: two loads of 16 bytes from each input on their way.
+BLOCK elements of a program are 8 a thread with Triton's 4 warps: two loads of 16 bytes from each input on their way,
+where addresses and count are multiples of 16.
 """
 
 import triton

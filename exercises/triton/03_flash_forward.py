@@ -69,7 +69,8 @@ def flash_kernel(Q, K, V, O, lse, scale, seqlen_q, seqlen_k, group, HEAD_DIM: tl
         # TODO: step 4: S of the tile, masked; the update; P V added to acc. About 6 lines.
         todo()
         # end
-    # TODO: step 5: O and lse of the rows that exist. With step 6 all tests that are not causal. About 5 lines.
+    columns = tl.arange(0, BLOCK_H)
+    # TODO: step 5: O and lse of the rows that exist. With step 6 all tests that are not causal. About 4 lines.
     todo()
     # end
 

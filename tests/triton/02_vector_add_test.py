@@ -3,6 +3,8 @@
 import arrays
 from runner import check, test
 
+TYPES = {"x": "*fp32", "y": "*fp32", "out": "*fp32", "count": "i32"}
+
 
 def run(answers, counts):
     place = arrays.prepare(answers)
@@ -53,5 +55,14 @@ def _(answers):
 
 @test("Compiles.ForAGpu")
 def _(answers):
-    arrays.compile_for_gpu(answers, "add_kernel", {"x": "*fp32", "y": "*fp32", "out": "*fp32", "count": "i32"},
-                           {"BLOCK": 1024})
+    arrays.compile_for_gpu(answers, "add_kernel", TYPES, {"BLOCK": 1024})
+
+
+@test("Compiles.ToLoadsOf16Bytes")
+def _(answers):
+    """As the note says: with a count that is a multiple of 16 four neighbours have one mask, and are loaded at once."""
+    ptx = arrays.compile_for_gpu(answers, "add_kernel", TYPES, {"BLOCK": 1024}, multiples_of_16=TYPES)
+    check(".reqntid 128" in ptx, "the kernel does not have 4 warps")
+    wide, narrow = ptx.count("ld.global.v4"), ptx.count("ld.global.b32")
+    check((wide, narrow) == (4, 0), "a thread has 8 elements of either input: 4 loads of 16 bytes, not %d and %d of 4"
+          % (wide, narrow))

@@ -61,8 +61,10 @@ def probe(answers, name, outputs, *inputs, sizes):
     """Runs one probe; the outputs, which begin as given, come back."""
     place = arrays.prepare(answers)
     import probes
-    made = [place.array(str(i), values) if hasattr(values, "shape") else values for i, values in enumerate(inputs)]
-    probes.kernels(answers)[name][(1,)](*made, *sizes)
+    kernel = probes.kernels(answers)[name]
+    made = [place.array(argument, values) if hasattr(values, "shape") else values
+            for argument, values in zip(kernel.arg_names, inputs)]
+    kernel[(1,)](*made, *sizes)
     return [place.numpy(made[i]) for i in outputs]
 
 
@@ -141,7 +143,7 @@ def after_tiles(answers, tiles, hidden):
         weights = numpy.exp(scale * (scores - numpy.where(numpy.isinf(top), 0, top)[None, :, None]))
         # Scores up to about 10, exponents of a few roundings each, 16 keys a tile.
         tolerance = EPSILON * 64 * seen
-        says = " after %d tiles, row 0 sees the last %d" % (seen, max(0, seen - hidden))
+        says = " after %d tiles, of which row 0 sees %d" % (seen, max(0, seen - hidden))
         arrays.all_close("row_max" + says, row_max, top, 0.0)
         arrays.all_close("row_sum" + says, row_sum, weights.sum(axis=(0, 2)), tolerance * 16)
         arrays.all_close("acc" + says, acc, weights.sum(axis=0), tolerance)
@@ -248,5 +250,7 @@ def _(answers):
     types = {**dict.fromkeys(("Q", "K", "V", "O", "lse"), "*fp32"), "scale": "fp32",
              **dict.fromkeys(("seqlen_q", "seqlen_k", "group"), "i32")}
     # Small tiles: the products of float32 are unrolled, and large ones take the compiler ten seconds.
-    arrays.compile_for_gpu(answers, "flash_kernel", types, {"HEAD_DIM": 16, "CAUSAL": True, "BLOCK_Q": 16, "BLOCK_K": 16,
-                                                            "BLOCK_H": 16})
+    sizes = {"HEAD_DIM": 16, "CAUSAL": True, "BLOCK_Q": 16, "BLOCK_K": 16, "BLOCK_H": 16}
+    ptx = arrays.compile_for_gpu(answers, "flash_kernel", types, sizes, multiples_of_16=("Q", "K", "V", "O", "lse"))
+    for instruction in ("cp.async", "ld.shared", "bar.sync", "shfl.sync"):  # the note says that they are there
+        check(instruction in ptx, "the code has no %s" % instruction)

@@ -50,17 +50,19 @@ def _find_triton(answers):
     raise Skipped("Triton is not installed. scripts/workbook check triton --install")
 
 
-def compile_for_gpu(answers, kernel, types, constants):
-    """What the interpreter lets pass a GPU's compiler may refuse. It needs no GPU: the code is for an H100."""
+def compile_for_gpu(answers, kernel, types, constants, multiples_of_16=()):
+    """The PTX for an H100; no GPU is needed. What the interpreter lets pass the compiler may refuse. It is told of
+    arguments that are multiples of 16, as a launch tells it."""
     _find_triton(answers)
     answers.first_gap()
     with tempfile.TemporaryDirectory() as cache:
         os.environ.update(TRITON_CACHE_DIR=cache, TRITON_INTERPRET="0", TRITON_DEFAULT_FP_FUSION="1")
         import triton
         from triton.backends.compiler import GPUTarget
-        source = triton.compiler.ASTSource(getattr(answers, kernel), types, constexprs=constants)
+        attributes = {(list(types).index(name),): [["tt.divisibility", 16]] for name in multiples_of_16}
+        source = triton.compiler.ASTSource(getattr(answers, kernel), types, constexprs=constants, attrs=attributes)
         try:
-            triton.compile(source, target=GPUTarget("cuda", 90, 32))
+            return triton.compile(source, target=GPUTarget("cuda", 90, 32)).asm["ptx"]
         except triton.CompilationError as error:
             raise Failure("%s is not compiled:\n%s" % (kernel, error)) from None
 

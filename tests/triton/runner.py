@@ -1,8 +1,10 @@
 """Runs one test of a file in tests/triton on a student's file, and says what came out as GoogleTest does, so that all
-that reads results reads these:  python runner.py TEST_FILE SOURCE [--list | --builds | Suite.Name]."""
+that reads results reads these:  python runner.py TEST_FILE SOURCE [--list | --builds | --first | Suite.Name].
+--first runs the tests one after the other, nearly all in this process, up to the first that does not pass."""
 
 import os
 import re
+import subprocess
 import sys
 import traceback
 
@@ -116,6 +118,13 @@ def run(name, answers, test_file):
     return 0
 
 
+def run_apart(name, source, test_file):
+    """Triton's interpreter puts itself in the compiler's place, for good: what compiles needs a process of its own."""
+    if name.startswith("Compiles."):
+        return subprocess.call([sys.executable, os.path.realpath(__file__), test_file, source, name])
+    return run(name, Answers(source), test_file)
+
+
 def builds(source):
     """Python's compiler, with the words of a C++ one."""
     if not os.path.exists(source):
@@ -140,6 +149,8 @@ def main(arguments):
     if wanted == "--list":
         print("\n".join(TESTS))
         return 0
+    if wanted == "--first":
+        return next(filter(None, (run_apart(name, source, test_file) for name in TESTS)), 0)
     return run(wanted, Answers(source), test_file)
 
 
