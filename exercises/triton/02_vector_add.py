@@ -21,6 +21,6 @@ def add_kernel(x, y, out, count, BLOCK: tl.constexpr):
 
 def add(x, y, out):
     """out = x + y, three arrays of float32 of one length, which may be 0."""
-    # TODO: launch as many programs as cover the array, and none for an empty one. About 3 lines.
+    # TODO: launch as many programs as cover the array. About 2 lines.
     todo()
     # end

@@ -7,7 +7,7 @@ import os
 import sys
 import tempfile
 
-from runner import ROOT, Failure, Skipped, check
+from runner import ROOT, Failure, Skipped, cause, check
 
 POISON = float("nan")
 CHOSEN = []  # the back end of this process
@@ -64,7 +64,10 @@ def compile_for_gpu(answers, kernel, types, constants, multiples_of_16=()):
         try:
             return triton.compile(source, target=GPUTarget("cuda", 90, 32)).asm["ptx"]
         except triton.CompilationError as error:
-            raise Failure("%s is not compiled:\n%s" % (kernel, error)) from None
+            # It quotes the kernel down to the line, then a mark under the place, then what is wrong.
+            quoted = [line for line in str(cause(error)).splitlines() if line.strip()]
+            mark = max((i for i, line in enumerate(quoted) if line.strip() == "^"), default=1)
+            raise Failure("\n".join(["%s is not compiled:" % kernel] + quoted[mark - 1:])) from None
 
 
 class Device:

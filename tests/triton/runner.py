@@ -75,8 +75,8 @@ def shown(path):
 
 
 def cause(error):
-    """What a student's code raised, without what Triton's interpreter wraps around it."""
-    while type(error).__name__ == "InterpreterError" and error.__cause__ is not None:
+    """What a student's code raised, without what Triton's interpreter or compiler wraps around it."""
+    while type(error).__name__ in ("InterpreterError", "CompilationError") and error.__cause__ is not None:
         error = error.__cause__
     return error
 
