@@ -26,18 +26,20 @@ def compare(answer, right, call):
         return
     missing, extra = sorted(set(right) - set(mine)), sorted(set(mine) - set(right))
     twice = sorted({element for element in mine if mine.count(element) > 1})
-    says = [("%d elements are missing, %r first" % (len(missing), missing[0])) if missing else "",
-            ("%d are too many, %r first" % (len(extra), extra[0])) if extra else "",
-            ("%r is there %d times" % (twice[0], mine.count(twice[0]))) if twice else ""]
-    check(False, "%s\nthe program touches %d elements%s\n%s" % (
-        call, len(right), ", %d to %d" % (right[0], right[-1]) if right else "", "; ".join(filter(None, says))))
+    says = ["with %s" % call,
+            "the program touches %d elements, from %d to %d" % (len(right), right[0], right[-1]) if right else
+            "the program touches no element"]
+    says += ["%d elements are missing, %r first" % (len(missing), missing[0])] if missing else []
+    says += ["%d elements are too many, %r first" % (len(extra), extra[0])] if extra else []
+    says += ["element %r is there %d times" % (twice[0], mine.count(twice[0]))] if twice else []
+    check(False, "\n".join(says[1:] + says[:1]))
 
 
 def call(function, *arguments):
     return "%s(%s)" % (function, ", ".join(map(repr, arguments)))
 
 
-@test("Given.TheStandInRecordsWhatTheNoteShows")
+@test("StandIn.GivenRecordsWhatTheNoteShows")
 def _(_answers):
     arguments = {"n": 10, "BLOCK": 4}
     load_x, load_y, store = stand_in.accesses(KERNELS, "add_kernel", ["x", "y", "out"], arguments, [3], [2])

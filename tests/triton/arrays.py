@@ -154,14 +154,14 @@ class Interpreter:
         return array.values
 
     def load(self, addresses, mask, other, dtype):
-        self._look("loads", addresses, mask)
+        self._look("a program loads outside the arrays", addresses, mask)
         return self.native.load(addresses, mask, other, dtype)
 
     def store(self, addresses, values, mask):
-        self._look("stores", addresses, mask)
+        self._look("a program stores outside the arrays", addresses, mask)
         return self.native.store(addresses, values, mask)
 
-    def _look(self, verb, addresses, mask):
+    def _look(self, says, addresses, mask):
         import numpy
         addresses, mask = numpy.broadcast_arrays(addresses, mask)
         used = addresses[mask.astype(bool)]
@@ -173,10 +173,9 @@ class Interpreter:
         wild = int(used[~inside][0])
         # The array in front of which or behind which it lies: the nearest end.
         name, first, end, _ = min(self.ranges, key=lambda one: min(abs(wild - one[1]), abs(wild - one[2])))
-        where = ("%d elements behind the end" % ((wild - end) // 4 + 1) if wild >= end else
-                 "%d in front" % ((first - wild) // 4))
-        raise Failure("a program %s outside the arrays: %d of %d lanes, the first %s of %s (mask them)"
-                      % (verb, int((~inside).sum()), used.size, where, name))
+        where = ("%d elements behind the end of %s" % ((wild - end) // 4 + 1, name) if wild >= end else
+                 "%d elements in front of %s" % ((first - wild) // 4, name))
+        raise Failure("%s: %d of %d lanes, the first %s (mask them)" % (says, int((~inside).sum()), used.size, where))
 
 
 def all_close(what, mine, right, tolerance):
@@ -184,9 +183,9 @@ def all_close(what, mine, right, tolerance):
     import numpy
     mine = mine.astype(numpy.float64)
     with numpy.errstate(invalid="ignore"):
-        wrong = ~((mine == right) | (abs(mine - right) <= tolerance))
+        error = numpy.where(mine == right, 0.0, abs(mine - right))
+        wrong = ~(error <= tolerance)
     if wrong.any():
-        at = tuple(map(int, numpy.argwhere(wrong)[0]))
-        limit = numpy.broadcast_to(tolerance, mine.shape)[at]
-        check(False, "%s: %d of %d elements are wrong, the first at %s: %.9g instead of %.9g (tolerance %.2g)"
-              % (what, int(wrong.sum()), wrong.size, list(at), mine[at], right[at], limit))
+        at = numpy.unravel_index(numpy.where(numpy.isnan(error), numpy.inf, error).argmax(), error.shape)
+        check(False, "%d of %d elements are wrong, the worst at %s: %.9g, expected %.9g, tolerance %.2g\nwith %s"
+              % (int(wrong.sum()), wrong.size, list(map(int, at)), mine[at], right[at], tolerance, what))

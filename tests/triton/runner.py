@@ -109,10 +109,7 @@ def run(name, answers, test_file):
         if isinstance(error, NotImplementedYet):
             return failed(name, "unknown file", 'Exception with description "%s" thrown in the test body.' % error)
         if isinstance(error, Failure):
-            place = place_of(outer, "", test_file)
-            inner = place_of(error, answers.path, "")
-            where = "" if inner == "unknown file" else "at %s\n" % inner
-            return failed(name, place, where + str(error))
+            return failed(name, place_of(error, answers.path, test_file), str(error))
         return failed(name, place_of(error, answers.path, test_file), "%s: %s" % (type(error).__name__, error))
     print("[       OK ] %s\n[  PASSED  ] 1 test." % name, flush=True)
     return 0
