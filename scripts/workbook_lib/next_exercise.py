@@ -23,7 +23,12 @@ def run(options):
         print(json.dumps(dict({"tree": tree, "done": found is None}, **(found or EMPTY)), indent=1))
         return 0
     if found is None and options.lesson is not None:
-        say("%s passes." % ", ".join(entry.stem for entry in find_lessons(options.lesson)))
+        known = last_checks.recall(tree)
+        for entry in find_lessons(options.lesson):
+            if known[entry.stem]["passed"]:
+                say("%s passes." % entry.stem)
+            else:
+                say("%s is written, and was not tested here: %s" % (entry.stem, known[entry.stem]["says"]))
         return 0
     if found is None:
         say("Every lesson in %s passes. What is left has no tests: scripts/workbook bench, then "

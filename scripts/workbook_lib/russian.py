@@ -53,6 +53,7 @@ SENTENCES = (
      "Один раз записываю, что делают {} известных ошибок урока {}, чтобы назвать вашу: несколько секунд ..."),
     ("No mistake can be named: {}", "Ошибку назвать нельзя: {}"),
     # Triton
+    ("{} is written, and was not tested here: {}", "{}: написано, но здесь не проверялось: {}"),
     ("--install is about Triton: scripts/workbook check triton --install",
      "--install относится к Triton: scripts/workbook check triton --install"),
     ("skipped: Triton is not installed. scripts/workbook check triton --install",
