@@ -32,14 +32,7 @@ def run(options):
         if code:
             raise Problem("%s fails with the answers themselves: %s" % (stem, told), status=1)
         for mistake in bank:
-            path = source(scratch, stem)
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(texts[mistake.id])
-            code, told = _first_failure(stem, path)
-            found = ["%s %s survives: no test fails" % (mistake.id, mistake.slug)] if code == 0 else [
-                "%s %s: the message does not say %r" % (mistake.id, mistake.slug, words)
-                for words in mistake.words["says"] if words not in told]
+            told, found = _try(stem, mistake, texts[mistake.id], source(scratch, stem))
             say("%s %s %s\n      %s" % (cross() if found else tick(), mistake.id, mistake.slug, told))
             problems += found
             entries.append({"id": mistake.id, "slug": mistake.slug, "says": mistake.says, "told": told})
@@ -54,6 +47,19 @@ def run(options):
     return 1 if problems else 0
 
 
+def _try(stem, mistake, text, path):
+    """What a student with this mistake is told, and what is wrong with that."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    code, told = _first_failure(stem, path)
+    name = "%s %s" % (mistake.id, mistake.slug)
+    if code == 0:
+        return told, ["%s survives: no test fails" % name]
+    return told, ["%s: the message does not say %r" % (name, words) for words in mistake.words["says"]
+                  if words not in told]
+
+
 def _first_failure(stem, path):
     """The exit status of the exercise's tests, and what `check` would say of the first that fails, in one line."""
     code, output = capture([sys.executable, os.path.join(ROOT, "tests", "triton", "runner.py"),
@@ -61,5 +67,6 @@ def _first_failure(stem, path):
     if code == 0:
         return 0, ""
     name, output = output.rsplit("[ RUN      ] ", 1)[1].split("\n", 1)
-    verdict = verdicts.verdict(name, "notrun" if code == SKIPPED else "fail", "", "[ RUN      ] %s\n%s" % (name, output))
+    status = "notrun" if code == SKIPPED else "fail"
+    verdict = verdicts.verdict(name, status, "", "[ RUN      ] %s\n%s" % (name, output))
     return code, " ".join([name + ":"] + verdict.lines)

@@ -84,8 +84,8 @@ def install_triton():
         say("Set-up: installing Triton and numpy with pip into .venv (about 1 GB)")
         _pip(TRITON)
     if not _has_triton(python):
-        raise Problem("Triton could not be installed. Its packages are for Linux; the reading exercise, triton/01, needs none.",
-                      status=1)
+        raise Problem("Triton could not be installed. Its packages are for Linux; the reading exercise, triton/01, "
+                      "needs none.", status=1)
 
 
 def _has_triton(python):

@@ -1,5 +1,5 @@
-"""The stand-in that grades the reading of kernels sees the accesses that Triton's own interpreter makes. Exit status 77:
-Triton is not installed."""
+"""The stand-in that grades the reading of kernels sees the accesses that Triton's own interpreter makes. Exit status
+77: Triton is not installed."""
 
 import importlib.util
 import itertools
@@ -37,7 +37,8 @@ def by_triton(kernel, arrays_, arguments, grid):
         name, first = min(((name, first) for name, first, _, _ in place.ranges),
                           key=lambda one: abs(int(addresses.flat[0]) - one[1]))
         elements = [(int(address) - first) // 4 if seen else None for address, seen in zip(addresses.flat, mask.flat)]
-        found.setdefault(tuple(interpreter.interpreter_builder.grid_idx), []).append((says.split()[2][:-1], name, elements))
+        kind, program = says.split()[2][:-1], tuple(interpreter.interpreter_builder.grid_idx)
+        found.setdefault(program, []).append((kind, name, elements))
 
     place._look = look
     made = [place.array(name, numpy.zeros(200, numpy.float32)) for name in arrays_]
