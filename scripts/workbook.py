@@ -109,6 +109,7 @@ def parsers():
     one = verb("check", check.run, "Builds and tests some lessons, or all. Exit status 0: everything passed.")
     on_my_tree(one, "*", check.JSON)
     one.add_argument("--jobs", type=positive, metavar="N", help="tests at once")
+    one.add_argument("--install", action="store_true", help="with triton: first put Triton into .venv (about 1 GB)")
     one.add_argument("--checked", action="store_true", help="look for races and unwritten memory in CUDA rungs, too")
     counted = verb("profile", profile.run, "Runs a CUDA rung once in the emulator and counts what its accesses cost.")
     counted.add_argument("rung", metavar="RUNG", help="cuda/03, say")
@@ -127,6 +128,7 @@ def parsers():
     bank.add_argument("lesson", nargs="?", metavar="LESSON", help="its number, its name or a part of the name")
     bank.add_argument("--cuda", action="store_true", help="the mistakes in CUDA rungs instead: each must be found by the "
                       "emulator, in words that say what to do")
+    bank.add_argument("--triton", action="store_true", help="the mistakes in Triton exercises instead")
     bank.add_argument("--quick", action="store_true", help="with --cuda: content with the first test that finds a mistake; "
                       "whether `check` tells that one first is not looked at")
     bank.add_argument("--json", metavar="FILE", help="also write all of it to FILE")

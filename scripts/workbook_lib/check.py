@@ -11,13 +11,13 @@ import time
 from . import build_folder, console, diagnosis, gaps, last_checks, setup_machine, verdicts
 from .console import Problem, cross, end_progress, progress, say, tick
 from .settings import place, source, tree_of
-from .week import find_lesson, is_rung, shown, units
+from .week import find_lessons, is_rung, is_triton, shown, units
 
 MOST_SAID = 3  # different failures of a rung that are shown in full
 JSON = """\
 --json prints one object and nothing else: "tree", "passed", and "lessons", a list of objects with "lesson", "title",
 "passed", "says" (one line), "errors" (of a lesson that does not compile) and "tests", each with "name", "result"
-(passed, not implemented, failed, crashed, timed out, ended early, not run), "lines" (what is wrong) and "place"
+(passed, not implemented, failed, crashed, timed out, ended early, skipped, not run), "lines" (what is wrong) and "place"
 (file:line of the gap, or null). With --checked also "findings", all that was found in CUDA rungs and not only what ended a
 test: "kind" (race, unwritten, fault), "kernel", "array", "element", "places" and "threads" (the later access first), "says".
 """
@@ -26,8 +26,12 @@ test: "kind" (race, unwritten, fault), "kernel", "array", "element", "places" an
 def run(options):
     console.only_errors(options.json)
     tree = tree_of(options.impl)
-    chosen = list(dict.fromkeys(map(find_lesson, options.lesson))) or units()
+    chosen = list(dict.fromkeys(entry for text in options.lesson for entry in find_lessons(text))) or units()
     machine = setup_machine.prepare()
+    if options.install:
+        if not any(is_triton(entry.stem) for entry in chosen):
+            raise Problem("--install is about Triton: scripts/workbook check triton --install")
+        setup_machine.install_triton()
     folder = build_folder.folder_for(tree)
     if options.json:
         with _findings(options.checked) as findings:
@@ -117,6 +121,9 @@ def _summary(found):
     passed = sum(test.kind == "passed" for test in tests)
     if tests and passed == len(tests):
         return "passed (%d tests)" % passed
+    skipped = next((test for test in tests if test.kind == "skipped"), None)
+    if skipped:
+        return "%d of %d pass; %s" % (passed, len(tests), skipped.lines[0]) if passed else skipped.lines[0]
     places = sorted({test.place for test in tests if test.place}, key=lambda place: int(place.rsplit(":", 1)[1]))
     other = next((test for test in tests if test.kind not in ("passed", "not implemented")), None)
     if places and not other and all(test.name.split(".")[1].startswith("Given") for test in tests
@@ -153,6 +160,8 @@ def print_lesson(entry, found, tree, folder):
         if test.kind == "passed":
             say("  %s %s" % (tick(), test.name))
             continue
+        if test.kind == "skipped":
+            continue  # all of a file, for one reason
         if test.kind == "not implemented":
             say("  %s %s  %s" % (cross(), test.name, test.lines[0]))
             continue
@@ -162,15 +171,21 @@ def print_lesson(entry, found, tree, folder):
     for line in verdicts.warnings(build.output)[:5]:
         say("    " + line)
     passed = sum(test.kind == "passed" for test in tests)
+    skipped = next((test for test in tests if test.kind == "skipped"), None)
+    if skipped:
+        say("  %s" % skipped.lines[0])
     say("%s %s: %d of %d tests pass." % (tick() if _passed(found) else cross(), entry.stem, passed, len(tests)))
-    first = next((test for test in tests if test.kind not in ("passed", "not implemented")), None)
-    if first:
+    first = next((test for test in tests if test.kind not in ("passed", "not implemented", "skipped")), None)
+    if first and is_triton(entry.stem):
+        say("  One test alone: %s" % " ".join(map(shlex.quote, (
+            "python3", "tests/triton/runner.py", "tests/%s_test.py" % entry.stem, shown(source(tree, entry.stem)), first.name))))
+    elif first:
         target = _program(build.name)
         program = shlex.quote(os.path.join(shown(folder), "bin", target))
         say("  One test alone: %s --gtest_filter=%s" % (program, first.name))
         say("  That runs what was built last. After an edit, first: %s"
             % build_folder.to_build(folder, target))
-    left = gaps.open_gaps(tree, entry.stem) if is_rung(entry.stem) else None
+    left = gaps.open_gaps(tree, entry.stem) if "/" in entry.stem else None
     if left:
         say("  next gap: %s  %s(): %s" % (place(source(tree, entry.stem), left[0].line), left[0].function,
                                           left[0].sentence))

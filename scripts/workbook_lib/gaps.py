@@ -7,16 +7,17 @@ from collections import namedtuple
 
 from .console import Problem
 from .settings import read_text, source
-from .week import ROOT, is_rung, source_name
+from .week import ROOT, is_rung, is_triton, source_name
 
 # line: that of todo() or, in a rung, of the TODO, from 1. sentence: what the stub asks for. about: how many lines it says that takes.
 Gap = namedtuple("Gap", "function line sentence about")
 
-TODO = re.compile(r"^\s*// TODO: (.*?)\.(?: About (\d+) lines?\.)?\s*$")
+TODO = re.compile(r"^\s*(?://|#) TODO: (.*?)\.(?: About (\d+) lines?\.)?\s*$")
 # What may stand in front of a definition's name in a .cu file.
 CUDA_WORDS = re.compile(r"\[\[\w+\]\] +|__(?:global|device|host|forceinline)__ +|__launch_bounds__\((?:[^()]|\([^()]*\))*\) +")
 # A definition starts in the first column; what ends in ; there is a constant or a declaration.
 FUNCTION = re.compile(r"^[A-Za-z_][\w:<>,&*\s]*?\b(\w+)\(")
+CALL = re.compile(r"\btodo\s*\(\s*\)\s*;|^\s*todo\(\)\s*$")  # the second is Python's
 
 
 def stub(stem):
@@ -42,7 +43,7 @@ def find_gaps(text, rung=False):
             rest = itertools.takewhile(lambda text: text.strip() != "// end", lines[number:])
             if rung and all(re.match(r"\s*(//|$)", text) for text in rest):
                 found.append(Gap(function, number, *sentence))
-        if not rung and re.search(r"\btodo\s*\(\s*\)\s*;", re.sub(r"//.*|\"[^\"]*\"", "", line)):
+        if not rung and CALL.search(re.sub(r"//.*|\"[^\"]*\"", "", line)):
             found.append(Gap(function, number, *sentence))
             sentence = "", None
     return found
@@ -75,16 +76,12 @@ def test_for(stem, function):
     """The test that shows a function first: of those that use it, the one that needs the fewest later functions."""
     if is_rung(stem):
         return None  # a rung is tested as a whole; its gaps' sentences say which tests
-    text = read_text(os.path.join(ROOT, "tests", stem + "_test.cpp")) or ""
+    text = read_text(os.path.join(ROOT, "tests", stem + ("_test.py" if is_triton(stem) else "_test.cpp"))) or ""
     order = [gap.function for gap in all_gaps(stem)]
     if function not in order:
         return None
-    text = re.sub(r"//.*|\"[^\"\n]*\"", "", text)
     # Each test with its body, and what stands between tests: helpers, by name.
-    parts = re.split(r"^TEST\(\s*(\w+)\s*,\s*(\w+)\s*\)", text, flags=re.MULTILINE)
-    helpers = _helpers(text)
-    tests = [("%s.%s" % (suite, name), body.split("\n}", 1)[0])
-             for suite, name, body in zip(parts[1::3], parts[2::3], parts[3::3]) if not name.startswith("Given")]
+    tests, helpers = _tests_in_python(text) if is_triton(stem) else _tests_in_cpp(text)
     # What no test can call, because it is private to the file, is shown by the next function that tests do call.
     for wanted in order[order.index(function):]:
         users = []
@@ -96,6 +93,21 @@ def test_for(stem, function):
         if users:
             return min(users, key=lambda user: user[0])[1]  # the first of the smallest
     return None
+
+
+def _tests_in_cpp(text):
+    text = re.sub(r"//.*|\"[^\"\n]*\"", "", text)
+    parts = re.split(r"^TEST\(\s*(\w+)\s*,\s*(\w+)\s*\)", text, flags=re.MULTILINE)
+    return [("%s.%s" % (suite, name), body.split("\n}", 1)[0]) for suite, name, body in zip(
+        parts[1::3], parts[2::3], parts[3::3]) if not name.startswith("Given")], _helpers(text)
+
+
+def _tests_in_python(text):
+    """A function is called as answers.name(), or by a probe: probe(answers, "name", ...)."""
+    parts = re.split(r'^(?:@test\("([\w.]+)"\)\n)?def (\w+)', text, flags=re.MULTILINE)
+    parts = list(zip(parts[1::3], parts[2::3], parts[3::3]))
+    return ([(name, body) for name, _, body in parts if name and not name.startswith("Given")],
+            {function: body for name, function, body in parts if not name})
 
 
 def _with_helpers(body, helpers):

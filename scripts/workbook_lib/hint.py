@@ -8,14 +8,14 @@ import textwrap
 from . import gaps, next_exercise, settings
 from .console import Problem, faint, say
 from .language import translate
-from .week import ROOT, find_lesson, shown, units
+from .week import GROUPS, ROOT, find_lesson, find_lessons, note_of, shown, units
 
 LEVELS = ("what to think about", "the formula, or the order of steps", "almost the code, in words")
 
 
 def run(options):
     if options.list:
-        return _list([find_lesson(options.lesson)] if options.lesson is not None else units())
+        return _list(find_lessons(options.lesson) if options.lesson is not None else units())
     stem, function = _wanted(options)
     texts = read_hints(stem)[function]
     with settings.changed(settings.SETTINGS) as content:
@@ -35,8 +35,8 @@ def run(options):
     if level < len(LEVELS):
         say("Level %d: scripts/workbook hint %s %s" % (level + 1, short, function))
     else:
-        say("That was the last one. The note explains the why: notes/%s.md. The answer: scripts/workbook solution %s "
-            "--give-up" % (stem, short))
+        say("That was the last one. The note explains the why: %s. The answer: scripts/workbook solution %s "
+            "--give-up" % (note_of(stem), short))
     return 0
 
 
@@ -57,8 +57,9 @@ def read_hints(stem):
 def _wanted(options):
     """The lesson and function that is meant: those named, else the first gap that is still open."""
     tree = settings.tree_of(None)
-    if options.lesson is None:
-        found = next_exercise.find(tree)
+    group = options.lesson in GROUPS
+    if options.lesson is None or group:
+        found = next_exercise.find(tree, find_lessons(options.lesson) if group else None)
         if found is None:
             raise Problem("every lesson passes: there is nothing to hint at. Name one: scripts/workbook hint 03 update")
         stem = found["lesson"]

@@ -7,9 +7,9 @@ import string
 import sys
 import time
 
-from . import build_folder, diagnosis, fingerprints, mistakes_bank, mistakes_cuda, mistakes_run, setup_machine
+from . import build_folder, diagnosis, fingerprints, mistakes_bank, mistakes_cuda, mistakes_run, mistakes_triton, setup_machine
 from .console import Problem, cross, end_progress, progress, say, tick
-from .week import find_lesson, is_rung, lessons
+from .week import find_lesson, is_rung, is_triton, lessons
 
 # How many of the bank, spread over it, are compiled once more by another compiler or with another optimisation.
 OTHERWISE = 12
@@ -22,9 +22,13 @@ def run(options):
         raise Problem("this edition has no answers to put mistakes into")
     if options.cuda:
         return mistakes_cuda.run(options)
+    if options.triton:
+        return mistakes_triton.run(options)
     if not sys.platform.startswith("linux"):
         raise Problem("mistakes runs on Linux: it puts wrong libraries before the right ones (LD_LIBRARY_PATH)")
     chosen = [find_lesson(options.lesson)] if options.lesson is not None else lessons()
+    if any(is_triton(entry.stem) for entry in chosen):
+        raise Problem("%r is of Triton: scripts/workbook mistakes --triton %s" % (options.lesson, options.lesson))
     if any(is_rung(entry.stem) for entry in chosen):
         raise Problem("%r is a rung: scripts/workbook mistakes --cuda %s" % (options.lesson, options.lesson))
     banks = {entry.stem: mistakes_bank.read_bank(entry.stem) for entry in chosen}

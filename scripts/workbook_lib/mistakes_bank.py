@@ -24,6 +24,8 @@ A rung's mistakes, tests/mistakes/cuda/NN_idea.edits, have no twins. They say wh
 either may come several times. `at:` is a piece of one line of the wrong version, whose number must be named in the last
 of the two. `@ checked`: `check` alone finds nothing. `@ hazard`: threads of a block race in shared memory, which
 compute-sanitizer should see, too.
+
+Those of a Triton exercise, tests/mistakes/triton/NN_idea.edits, are called T03-02 and have `says:` alone.
 """
 
 import os
@@ -31,12 +33,13 @@ import re
 from collections import namedtuple
 
 from .console import Problem
-from .week import ROOT, is_rung
+from .week import ROOT
 
 BANK = os.path.join(ROOT, "tests", "mistakes")
 # edits: pairs of tuples of lines, (out, in). words: {"says", "checked", "at": texts}; marks: "race"; "checked", "hazard".
 Mistake = namedtuple("Mistake", "id slug says says_ru twins edits place words marks")
-HEADER = re.compile(r"# (([CM])(\d\d)-\d\d) ([a-z0-9]+(?:-[a-z0-9]+)*): (\S.*[.])$")
+LETTERS = {"cuda": "C", "triton": "T"}  # that a mistake's name begins with; a lesson's with M
+HEADER = re.compile(r"# (([CMT])(\d\d)-\d\d) ([a-z0-9]+(?:-[a-z0-9]+)*): (\S.*[.])$")
 
 
 def read_bank(stem, folder=BANK):
@@ -47,12 +50,13 @@ def read_bank(stem, folder=BANK):
             lines = file.read().splitlines()
     except FileNotFoundError:
         return []
-    mistakes, between, example = [], False, "# C03-02" if is_rung(stem) else "# M03-02"
+    letter = LETTERS.get(stem.split("/")[0], "M")
+    mistakes, between, example = [], False, "# %s03-02" % letter
     for number, line in enumerate(lines, 1):
         place = "%s:%d" % (os.path.relpath(path, ROOT) if path.startswith(ROOT + os.sep) else path, number)
         if line.startswith("#"):
             match = HEADER.match(line)
-            if not match or (match[2] == "C") != is_rung(stem):
+            if not match or match[2] != letter:
                 raise Problem("%s: a mistake begins with `%s its-name: One sentence.`" % (place, example))
             if match[3] != os.path.basename(stem)[:2]:
                 raise Problem("%s: %s is no mistake of lesson %s" % (place, match[1], stem))
@@ -72,8 +76,8 @@ def read_bank(stem, folder=BANK):
 def _with_line(mistake, line, place, after_empty):
     if line.startswith("ru: "):
         return mistake._replace(says_ru=line[4:].strip())
-    of_rung = mistake.id[0] == "C"
-    if of_rung and line in ("@ checked", "@ hazard"):
+    of_rung = mistake.id[0] in "CT"
+    if mistake.id[0] == "C" and line in ("@ checked", "@ hazard"):
         mistake.marks.append(line[2:])
     elif of_rung and re.match("(says|checked|at): .", line):
         kind, text = line.split(": ", 1)
@@ -105,7 +109,7 @@ def _checked(mistake, mistakes):
         raise Problem("%s: %s has no edit" % (mistake.place, mistake.id))
     if not mistake.says_ru:
         raise Problem("%s: %s has no sentence in Russian (ru: ...)" % (mistake.place, mistake.id))
-    if mistake.id[0] == "C" and not mistake.words.get("says"):
+    if mistake.id[0] in "CT" and not mistake.words.get("says"):
         raise Problem("%s: %s lacks what a student is told (says: ...)" % (mistake.place, mistake.id))
     if "checked" in mistake.marks and mistake.words.get("checked"):
         raise Problem("%s: %s is `@ checked`: its words stand behind says:" % (mistake.place, mistake.id))

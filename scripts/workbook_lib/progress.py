@@ -6,7 +6,7 @@ import os
 from . import console, gaps, last_checks, settings
 from .console import Problem, faint, green, say, yellow
 from .language import translate
-from .week import ROOT, is_rung, read_week, rungs, source_name
+from .week import GROUPS, ROOT, members, read_week, source_name
 
 JSON = """\
 --json prints one object: "tree", "tiers" (of core and depth: "hours", "done", "left", and "stale", the part of what is
@@ -42,7 +42,7 @@ def run(options):
 
 def _entries(tree):
     known, ticked = last_checks.recall(tree), settings.read(settings.SETTINGS).get("done", [])
-    entries = [one for entry in read_week() for one in (rungs() if entry.stem == "cuda" else [entry])]
+    entries = [one for entry in read_week() for one in (members(entry.stem) if entry.stem in GROUPS else [entry])]
     return [(entry, known.get(entry.stem), ticked) for entry in entries]
 
 
@@ -50,7 +50,7 @@ def _row(found, tree):
     entry, last, ticked = found
     row = {"lesson": entry.stem, "title": entry.title, "tier": entry.tier, "hours": entry.hours, "share": 0,
            "stale": False, "checked": None}
-    if not entry.stem[0].isdigit() and not is_rung(entry.stem):
+    if not entry.stem[0].isdigit() and "/" not in entry.stem:
         written = os.path.exists(os.path.join(ROOT, "notes", entry.stem + ".md"))
         row["share"] = 1 if entry.stem in ticked else 0
         row["state"] = "passed" if row["share"] else "by hand" if written else "not written"
@@ -84,7 +84,7 @@ def _grade(row, entry, last, tree):
 
 def _tick(done, undone):
     """What has no tests is done when the student says so."""
-    known = [entry.stem for entry in read_week() if not entry.stem[0].isdigit() and entry.stem != "cuda"]
+    known = [entry.stem for entry in read_week() if not entry.stem[0].isdigit() and entry.stem not in GROUPS]
     for name in filter(None, (done, undone)):
         if name not in known:
             raise Problem("%r is none of what has no tests: %s" % (name, ", ".join(known)))

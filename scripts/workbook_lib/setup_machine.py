@@ -30,6 +30,7 @@ NEEDS = {
     "matplotlib": ("python3-matplotlib", "draws the plots"),
 }
 BY_PIP = {"CMake": "cmake>=3.22,<5", "Ninja": "ninja", "matplotlib": "matplotlib"}
+TRITON = ("triton", "numpy")  # its interpreter needs numpy, and no PyTorch
 COMPILER_COMMANDS = (("dnf", "dnf install gcc-c++"), ("zypper", "zypper install gcc-c++"), ("pacman", "pacman -S gcc"),
                      ("apk", "apk add g++"))
 PROBE = """cmake_minimum_required(VERSION 3.22)
@@ -69,6 +70,26 @@ def prepare(bench=False):
                 say("Set-up: %s is not installed here; CMake downloads and builds it." % name)
         _write_stamp(found, bench)
     return found
+
+
+def install_triton():
+    """Puts Triton into .venv, where the tests in tests/triton look for it."""
+    python = os.path.join(VENV, "bin", "python")
+    if _has_triton(python):
+        say("Set-up: Triton is in .venv already.")
+        return
+    if os.environ.get("NANOLM_NO_INSTALL"):
+        raise Problem("Triton is not in .venv, and NANOLM_NO_INSTALL is set")
+    with exclusive(os.path.join(BUILD, ".setup.lock"), "it sets the machine up"):
+        say("Set-up: installing Triton and numpy with pip into .venv (about 1 GB)")
+        _pip(TRITON)
+    if not _has_triton(python):
+        raise Problem("Triton could not be installed. Its packages are for Linux; the reading exercise, triton/01, "
+                      "needs none.", status=1)
+
+
+def _has_triton(python):
+    return os.path.exists(python) and capture([python, "-c", "import triton, numpy"])[0] == 0
 
 
 def has_gpu():
@@ -168,6 +189,10 @@ def _install_by_apt(missing):
 
 def _install_by_pip(names, found):
     say("Set-up: installing %s with pip into .venv" % ", ".join(map(_what_for, names)))
+    _pip([BY_PIP[name] for name in names])
+
+
+def _pip(packages):
     python = os.path.join(VENV, "bin", "python")
     if not os.path.exists(python) or capture([python, "-m", "pip", "--version"])[0] != 0:
         code, output = capture([sys.executable, "-m", "venv", "--clear", VENV])
@@ -177,7 +202,7 @@ def _install_by_pip(names, found):
                 % (sys.executable, output.strip().split("\n")[-1]))
             return
     install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
-    code, output = capture(install + [BY_PIP[name] for name in names])
+    code, output = capture(install + list(packages))
     if code != 0:
         say("Set-up: pip failed: %s" % output.strip().split("\n")[-1])
 

@@ -47,7 +47,7 @@ def _stub(root, stem):
 
 def _stems(folder):
     paths = [os.path.relpath(os.path.join(at, name), folder) for at, _, names in os.walk(folder) for name in names]
-    return {os.path.splitext(path)[0] for path in paths if re.match(r"(cuda/)?\d\d_\w+\.(cpp|cu)$", path)}
+    return {os.path.splitext(path)[0] for path in paths if re.match(r"(cuda/|triton/)?\d\d_\w+\.(cpp|cu|py)$", path)}
 
 
 def _signatures(text):

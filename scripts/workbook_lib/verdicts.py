@@ -7,7 +7,7 @@ from collections import namedtuple
 from . import fingerprints
 from .week import ROOT
 
-# kind: passed, not implemented, failed, crashed, timed out, ended early, not run. place: file:line of a gap.
+# kind: passed, not implemented, failed, crashed, timed out, ended early, skipped, not run. place: file:line of a gap.
 Verdict = namedtuple("Verdict", "name kind lines place output")
 
 NOT_IMPLEMENTED = re.compile(
@@ -49,6 +49,9 @@ def verdict(name, status, ending, output):
     """`status` is JUnit's, `ending` what ended_how noted: CTest's words for a crash or a time-out."""
     if status == "run":
         return Verdict(name, "passed", [], None, output)
+    why = re.search(r"^Triton: (skipped: .*)$", output, re.MULTILINE)
+    if status == "notrun" and why:
+        return Verdict(name, "skipped", [why[1]], None, output)
     if status == "notrun" or status == "disabled":
         return Verdict(name, "not run", [], None, output)
     if name.endswith(".Builds"):

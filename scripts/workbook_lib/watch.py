@@ -10,7 +10,7 @@ import time
 from . import build_folder, check, next_exercise, setup_machine
 from .console import Problem, collected, end_progress, faint, progress, say
 from .settings import place, source, tree_of
-from .week import find_lesson, units
+from .week import find_lesson, find_lessons, units
 
 POLL = 0.25  # seconds
 
@@ -54,10 +54,10 @@ class Watched:
 
 def run(options):
     tree = tree_of(options.impl)
-    only = find_lesson(options.lesson) if options.lesson is not None else None
+    only = find_lessons(options.lesson) if options.lesson is not None else None
     machine = setup_machine.prepare()
-    watched = Watched(tree, [only] if only else units())
-    entry = only or _first(tree)
+    watched = Watched(tree, only or units())
+    entry = only[0] if only else _first(tree)
     while True:
         try:
             _test(machine, tree, entry, watched)
@@ -124,7 +124,7 @@ def _show(lines, tree, entry):
         end.insert(0, body.pop())
     if waiting:
         end.insert(0, faint("  %d more wait for what is not written yet" % len(waiting)))
-    step = next_exercise.find(tree, entry) or next_exercise.find(tree)
+    step = next_exercise.find(tree, [entry]) or next_exercise.find(tree)
     if step and step["why"] == "todo":
         end.append("next: %s  %s()" % (place(step["file"], step["line"]), step["function"]))
     elif step is None:

@@ -8,10 +8,12 @@ from .console import Problem
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 Entry = namedtuple("Entry", "stem tier hours title")
+# Entries of the week whose hours are those of several files, in a folder of this name: their table, and the files' end.
+GROUPS = {"cuda": ("ladder", ".cu"), "triton": ("triton_units", ".py")}
 
 
 def read_week():
-    """Every line of `set(week ...)`: lessons, and what has no tests of its own (attention_bench, triton, cuda)."""
+    """Every line of `set(week ...)`: lessons, attention_bench, which has no tests, and triton and cuda, which are GROUPS."""
     with open(os.path.join(ROOT, "CMakeLists.txt"), encoding="utf-8") as file:
         table = file.read().split("set(week", 1)[1]
     entries = []
@@ -32,52 +34,73 @@ def lessons():
 
 def rungs():
     """The rungs of the CUDA ladder, which share the hours of the week's entry `cuda`."""
+    return members("cuda")
+
+
+def members(group):
+    """The files of one of GROUPS, as entries."""
     with open(os.path.join(ROOT, "CMakeLists.txt"), encoding="utf-8") as file:
-        table = file.read().split("set(ladder", 1)[1].split(")", 1)[0]
-    return [Entry(stem, "depth", float(hours), _rung_title(stem))
-            for stem, hours in re.findall(r'"(cuda/\S+) +\w+ +([0-9.]+)"', table)]
+        table = file.read().split("set(%s" % GROUPS[group][0], 1)[1].split(")", 1)[0]
+    return [Entry(stem, "depth", float(hours), _title(stem))
+            for stem, hours in re.findall(r'"(%s/\S+) +(?:\w+ +)?([0-9.]+)"' % group, table)]
 
 
 def units():
     """All that has tests of its own."""
-    return lessons() + rungs()
+    return lessons() + [entry for group in GROUPS for entry in members(group)]
 
 
 def is_rung(stem):
     return stem.startswith("cuda/")
 
 
+def is_triton(stem):
+    return stem.startswith("triton/")
+
+
 def source_name(stem):
     """The name of its source in a tree of answers."""
-    return stem + (".cu" if is_rung(stem) else ".cpp")
+    return stem + GROUPS.get(stem.split("/")[0], ("", ".cpp"))[1]
 
 
-def _rung_title(stem):
+def note_of(stem):
+    """Its note: the Triton exercises share one."""
+    return "notes/%s.md" % ("triton" if is_triton(stem) else stem)
+
+
+def _title(stem):
     """The first line of its source, up to its note."""
     try:
         with open(os.path.join(ROOT, "exercises", source_name(stem)), encoding="utf-8") as file:
-            return file.readline().lstrip("/ ").split(" (notes/")[0].rstrip(".\n")
+            return file.readline().lstrip('/" ').split(" (notes/")[0].rstrip(".\n")
     except OSError:
         return stem
+
+
+def find_lessons(text):
+    """What a verb that takes several is to work on: all of a group for "triton" or "cuda", else one lesson."""
+    return members(text) if text in GROUPS else [find_lesson(text)]
 
 
 def find_lesson(text):
     """The lesson or rung meant by "3", "03", "03_online_softmax", "softmax", "cuda/03" or the path of its source."""
     wanted = re.sub(r"\.cpp$", "", os.path.basename(text)).lower().replace("-", "_").replace(" ", "_")
     found = []
-    of_rung = re.search(r"(?:^|/)cuda/([^/]+?)(?:\.cu)?$", text)
-    if of_rung and of_rung[1].isdigit():
-        found = [entry for entry in rungs() if int(entry.stem[5:].split("_")[0]) == int(of_rung[1])]
-    elif of_rung or text.endswith(".cu"):
-        wanted = re.sub(r"\.cu$", "", wanted)
-        found = [entry for entry in rungs() if entry.stem == "cuda/" + wanted]
-        found = found or [entry for entry in rungs() if wanted in entry.stem]
+    grouped = [entry for group in GROUPS for entry in members(group)]
+    of_group = re.search(r"(?:^|/)(cuda|triton)/([^/]+?)(?:\.cu|\.py)?$", text)
+    if of_group or text.endswith((".cu", ".py")):
+        group = of_group[1] if of_group else "cuda" if text.endswith(".cu") else "triton"
+        wanted = re.sub(r"\.(cu|py)$", "", wanted)
+        found = [entry for entry in members(group) if re.search(r"/0*%s_" % int(wanted), entry.stem)] if (
+            wanted.isdigit()) else [entry for entry in members(group) if entry.stem == "%s/%s" % (group, wanted)]
+        found = found or [entry for entry in members(group) if wanted in entry.stem and not wanted.isdigit()]
     elif wanted.isdigit():
         found = [entry for entry in lessons() if int(entry.stem.split("_")[0]) == int(wanted)]
     elif wanted:
         found = [entry for entry in lessons() if entry.stem == wanted]
         found = found or [entry for entry in lessons() if wanted in entry.stem]
-        found = found or [entry for entry in rungs() if wanted in entry.stem]
+        found = found or [entry for entry in grouped if entry.stem.split("/")[1] == wanted]
+        found = found or [entry for entry in grouped if wanted in entry.stem]
     if len(found) == 1:
         return found[0]
     says = "fits %d lessons" % len(found) if found else "is no lesson"

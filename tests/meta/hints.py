@@ -1,5 +1,6 @@
 """Each exercise has three hints and a test that shows it; no hint is of another function, or the answer itself."""
 
+import re
 import sys
 import unittest
 
@@ -14,7 +15,7 @@ class Hints(unittest.TestCase):
     def test_each_exercise_has_three_and_none_is_of_a_function_that_does_not_exist(self):
         for entry in week.units():
             functions = [gap.function for gap in gaps.all_gaps(entry.stem)]
-            mark = "// TODO: " if week.is_rung(entry.stem) else "  todo();"
+            mark = "// TODO: " if week.is_rung(entry.stem) else "# TODO: " if week.is_triton(entry.stem) else "  todo();"
             self.assertEqual(len(functions), gaps.stub(entry.stem).count(mark), entry.stem)
             functions = list(dict.fromkeys(functions))  # a function of a rung may have two gaps
             hints = hint.read_hints(entry.stem)
@@ -32,7 +33,7 @@ class Hints(unittest.TestCase):
         for entry in week.units():
             text = " ".join(sum(hint.read_hints(entry.stem).values(), []))
             for line in (workbook.ROOT / "reference" / week.source_name(entry.stem)).read_text().splitlines():
-                line = line.split("//")[0].strip().rstrip(";{")
+                line = re.split("// |# ", line)[0].strip().rstrip(";{")
                 if len(line) > 25:
                     self.assertNotIn(line, text)
 
@@ -43,6 +44,11 @@ class Hints(unittest.TestCase):
                 name = gaps.test_for(entry.stem, gap.function)
                 self.assertTrue(name, gap.function)
                 self.assertIn("TEST(%s)" % name.replace(".", ", "), tests)
+                self.assertTrue(gap.sentence and gap.about, gap)
+        for entry in week.members("triton"):
+            tests = (workbook.ROOT / "tests" / (entry.stem + "_test.py")).read_text()
+            for gap in gaps.all_gaps(entry.stem):
+                self.assertIn('@test("%s")' % gaps.test_for(entry.stem, gap.function), tests, gap)
                 self.assertTrue(gap.sentence and gap.about, gap)
         self.assertEqual(gaps.test_for("09_bench", "dominates").split(".")[0], "ParetoFrontier")  # tests cannot call it
 

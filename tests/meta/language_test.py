@@ -16,7 +16,7 @@ from workbook_lib import language, russian  # noqa: E402
 
 # Only instructors meet what these print.
 INSTRUCTORS = ("mistakes", "mistakes_bank", "mistakes_cuda", "mistakes_cuda_run", "grade", "judge", "submissions",
-               "release", "stubs_since")
+               "mistakes_triton", "release", "stubs_since")
 SAYS = ("say", "Problem", "progress", "translate", "exclusive")
 MARKS = {"tick": "✓", "cross": "✗"}
 
@@ -124,7 +124,7 @@ class Language(unittest.TestCase):
         said = language.translate(text.replace("{}", "42"))
         typed = (r"\b(apt-get( install)?|python3-\w+)\b|`[^`]*`|scripts/workbook( [a-z]+)?|[\w-]*[/.]\w[\w./-]*|--?\w[\w-]*|[A-Z]\w+|\b\w+_\w+\b|echo .*|"
                  r"\b(mine|update)\b|\b(reference|exercises|start|check|hint|next|watch|apt-get install|sudo|cmake|ctest|make|pip|"
-                 r"git|clang|matplotlib|python|lib[a-z]+)\b")
+                 r"git|clang|matplotlib|triton|numpy|python|lib[a-z]+)\b")
         if said == text.replace("{}", "42") and not re.search("[a-z]{2,}", re.sub(typed, "", said)):
             return []
         rest = re.findall(r"[a-z]{3,}", re.sub(typed, "", said)) if "42" != said else []
@@ -150,7 +150,8 @@ class Language(unittest.TestCase):
                             self.assertTrue(words[0] in table, words[0])
 
     def test_the_table_is_of_the_sources(self):
-        folders = [SCRIPTS, SCRIPTS / "workbook_lib", workbook.ROOT / "tests" / "support"]
+        folders = [SCRIPTS, SCRIPTS / "workbook_lib", workbook.ROOT / "tests" / "support",
+                   workbook.ROOT / "tests" / "triton"]
         code = " ".join(path.read_text(encoding="utf-8") for folder in folders for path in sorted(folder.iterdir())
                         if path.is_file() and path.name not in ("language.py", "russian.py"))
         code = re.sub(r'"\s*(?:<<\s*)?"|\\n', "", code)

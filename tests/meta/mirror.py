@@ -1,6 +1,6 @@
 """An exercise is its reference with gaps, and each gap says what goes there and how long it is.
 
-In a lesson todo() stands in the gap. Device code cannot throw, so a rung's gaps are empty, and its launchers begin with
+In a lesson todo() stands in the gap; in Python, too, with # for // and without a semicolon. Device code cannot throw, so a rung's gaps are empty, and its launchers begin with
 the line BEGIN, which the reference has not.
 """
 
@@ -17,6 +17,11 @@ BEGIN = "  todo();  // delete this line when you begin"
 
 class Fault(Exception):
     pass
+
+
+def as_cpp(text):
+    """A Python exercise with its gaps written as those of a lesson."""
+    return re.sub(r"^( *)todo\(\)$", r"\1todo();", re.sub(r"^( *)# (TODO: .*|end)$", r"\1// \2", text, flags=re.M), flags=re.M)
 
 
 def split(text, is_rung=False):
@@ -108,8 +113,10 @@ class Mirror(unittest.TestCase):
         tiers = {row.stem: row.tier for row in workbook.week()}
         for path in paths:
             with self.subTest(str(path)):
+                exercise = (self.root / "exercises" / path).read_text()
                 try:
-                    compare((self.root / "reference" / path).read_text(), (self.root / "exercises" / path).read_text(),
+                    compare((self.root / "reference" / path).read_text(),
+                            as_cpp(exercise) if path.suffix == ".py" else exercise,
                             tiers.get(path.stem) == "core" or path.suffix == ".cu", path.suffix == ".cu")
                 except Fault as fault:
                     self.fail(f"exercises/{path}: {fault}")
@@ -137,6 +144,10 @@ class Itself(unittest.TestCase):
 
     def test_a_mirror_passes(self):
         compare(self.reference, self.exercise, True)
+
+    def test_a_gap_of_python_is_one(self):
+        python = self.exercise.replace("//", "#").replace("todo();", "todo()")
+        self.assertEqual(as_cpp(python), self.exercise)
 
     def test_differences_are_found(self):
         self.refused("reference\n", "a\n", "b\n")

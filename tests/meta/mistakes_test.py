@@ -129,6 +129,17 @@ class Rungs(unittest.TestCase):
         self.assertRegex(" ".join(problems(None)), "survives")
 
 
+class Triton(unittest.TestCase):
+    def test_every_edit_of_the_bank_applies(self):
+        for entry in week.members("triton"):
+            bank = mistakes_bank.read_bank(entry.stem)
+            self.assertGreaterEqual(len(bank), 6, entry.stem)
+            text = (workbook.ROOT / "reference" / week.source_name(entry.stem)).read_text(encoding="utf-8")
+            for mistake in bank:
+                with self.subTest(mistake.id):
+                    self.assertNotEqual(mistakes_bank.apply(mistake, text), text)
+
+
 class Processes(unittest.TestCase):
     """What is told first of a test program, here a script that speaks as GoogleTest does."""
 

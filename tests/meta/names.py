@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import sys
 import unittest
 from pathlib import Path
 
@@ -54,6 +55,17 @@ class Names(unittest.TestCase):
                 self.assertTrue(held, f"{lesson}_test holds no test")
                 self.assertEqual(sorted(name for name in known if name.startswith(f"{lesson}.")),
                                  sorted([f"{lesson}.Builds", *(f"{lesson}.{name}" for name in held)]))
+
+    def test_ctest_knows_the_tests_of_triton(self):
+        build = Path(os.environ["NANOLM_BUILD"])
+        known = json.loads(workbook.run(workbook.CTEST, "--test-dir", build, "--show-only=json-v1").text)
+        for unit in workbook.triton():
+            with self.subTest(unit):
+                held = workbook.run(sys.executable, workbook.ROOT / "tests/triton/runner.py", workbook.ROOT / f"tests/{unit}_test.py",
+                                    "-", "--list").text.split()
+                self.assertTrue(held)
+                self.assertEqual(sorted(test["name"] for test in known["tests"] if test["name"].startswith(f"{unit}.")),
+                                 sorted(f"{unit}.{name}" for name in ["Builds", *held]))
 
     def test_names_are_read_from_any_layout(self):
         source, script = workbook.WORK / "names.cpp", workbook.WORK / "names.cmake"

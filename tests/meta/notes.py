@@ -45,6 +45,22 @@ class Notes(unittest.TestCase):
                     self.assertTrue(f"TEST({suite}, {name})" in tests, f"no TEST({suite}, {name}) recomputes it")
                 self.assertTrue(re.search(rf"^scripts/workbook check {stem[:7]}$", text, re.M), "no command")
 
+    def test_the_note_of_triton_shows_the_kernels_and_both_twins_as_they_are(self):
+        note = (self.root / "notes/triton.md").read_text(encoding="utf-8")
+        shown = re.findall(r"^<!-- from: (\S+) -->\n```(?:python|cpp)\n(.*?)^```$", note, re.M | re.S)
+        self.assertGreater(len(shown), 6)
+        for path, code in shown:
+            with self.subTest(path):
+                self.assertIn(code.rstrip("\n"), (self.root / path).read_text(encoding="utf-8"))
+        for kernel in re.findall(r"^def (\w+)", (self.root / "tests/triton/kernels.py").read_text(encoding="utf-8"), re.M):
+            self.assertIn(f"def {kernel}(", note)
+        self.assertTrue(re.search(r"^scripts/workbook check triton$", note, re.M), "no command")
+        tests = set(re.findall(r'^@test\("(\S+)"\)$', "".join(
+            path.read_text(encoding="utf-8") for path in (self.root / "tests/triton").glob("*_test.py")), re.M))
+        for page in [self.root / "notes/triton.md", *(self.root / "notes/hints/triton").glob("*.md")]:
+            for name in re.findall(r"`([A-Z]\w*\.[A-Z]\w*)`", page.read_text(encoding="utf-8")):
+                self.assertIn(name, tests | {"Builds"}, page.name)
+
     def test_tests_that_notes_and_hints_name_exist(self):
         stems = workbook.lessons() + list(workbook.ladder())
         named = 0

@@ -7,7 +7,7 @@ import unittest
 
 import workbook
 
-MESSAGE = re.compile(r"exercises/(\w+|cuda/\w+)\.(?:cpp|cu):(\d+): \w+\(\) is not implemented yet")
+MESSAGE = re.compile(r"exercises/(\w+|cuda/\w+|triton/\w+)\.(?:cpp|cu|py):(\d+): \w+\(\) is not implemented yet")
 
 
 class Stubs(unittest.TestCase):
@@ -20,12 +20,13 @@ class Stubs(unittest.TestCase):
         assert configured.returncode == 0, configured.text
         cls.verdicts, cls.console = workbook.ctest(cls.root)
         cls.todos = {}
-        for path in [*(cls.root / "exercises").glob("*.cpp"), *(cls.root / "exercises").glob("cuda/*.cu")]:
+        exercises = cls.root / "exercises"
+        for path in [*exercises.glob("*.cpp"), *exercises.glob("cuda/*.cu"), *exercises.glob("triton/*.py")]:
             lines = enumerate(path.read_text().splitlines(), 1)
             stem = str(path.relative_to(cls.root / "exercises").with_suffix(""))
-            cls.todos[stem] = {number for number, line in lines if re.match(r" *todo\(\);", line)}
+            cls.todos[stem] = {number for number, line in lines if re.match(r" *todo\(\)(;|$)", line)}
         # A rung may be there twice, emulated and on a device.
-        cls.units = workbook.lessons() + sorted({name[:-len(".Builds")] for name in cls.verdicts
+        cls.units = workbook.lessons() + workbook.triton() + sorted({name[:-len(".Builds")] for name in cls.verdicts
                                                  if re.fullmatch(r"cuda/\S+\.Builds", name)})
 
     @classmethod
@@ -65,7 +66,7 @@ class Stubs(unittest.TestCase):
         summary = self.console[self.console.rfind("\nThe following tests FAILED"):]
         for unit in self.units:
             with self.subTest(unit):
-                self.assertRegex(summary, rf"\n *{unit} +exercises/{unit.split('.')[0]}\.(cpp|cu):\d+: \w+\(\) is not "
+                self.assertRegex(summary, rf"\n *{unit} +exercises/{unit.split('.')[0]}\.(cpp|cu|py):\d+: \w+\(\) is not "
                                           r"implemented yet")
 
     def test_git_status_stays_clean(self):

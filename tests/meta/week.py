@@ -44,13 +44,23 @@ class Week(unittest.TestCase):
                     if path.endswith(".cu"):
                         self.assertIn(f'r.name = "{stem}";', (self.root / path).read_text())
 
+    def test_each_triton_exercise_is_whole(self):
+        hours = re.findall(r'^  "triton/\S+ +([\d.]+)"\)?$', (self.root / "CMakeLists.txt").read_text(), re.M)
+        self.assertEqual(sum(map(float, hours)), next(row.hours for row in self.week if row.stem == "triton"))
+        self.assertEqual([stem[7:10] for stem in workbook.triton()], [f"{n:02}_" for n in range(1, len(hours) + 1)])
+        for stem in workbook.triton():
+            for path in (f"reference/{stem}.py", f"exercises/{stem}.py", f"tests/{stem}_test.py", "notes/triton.md"):
+                with self.subTest(path):
+                    self.assertTrue((self.root / path).is_file(), f"{path} is missing")
+
     def test_trees_hold_answers_and_nothing_else(self):
         rungs = {f"{stem}.cu" for stem in workbook.ladder()}
-        folders = {row.stem for row in self.week} - set(self.lessons) - {"cuda"}
+        files = rungs | {f"{stem}.py" for stem in workbook.triton()}
+        folders = {row.stem for row in self.week} - set(self.lessons) - {"cuda", "triton"}
         for tree in ("reference", "exercises"):
             paths = [p.relative_to(self.root / tree) for p in (self.root / tree).rglob("*") if p.is_file()]
             strays = [str(p) for p in paths if p.parts[0] not in folders and str(p) not in
-                      rungs | {f"{stem}.cpp" for stem in self.lessons}]
+                      files | {f"{stem}.cpp" for stem in self.lessons}]
             self.assertEqual(strays, [], f"{tree}/ holds files of no lesson")
 
     def test_readme_has_the_same_table(self):

@@ -52,6 +52,14 @@ def ladder():
     return dict(rows)
 
 
+def triton():
+    """The stems of the Triton exercises in CMakeLists.txt."""
+    table = re.search(r"^set\(triton_units\n(.*?)\)$", (ROOT / "CMakeLists.txt").read_text(), re.M | re.S).group(1)
+    rows = re.findall(r'^  "(triton/\S+) +[\d.]+"$', table, re.M)
+    assert rows and len(rows) == len(table.splitlines()), "the Triton exercises in CMakeLists.txt are not readable"
+    return rows
+
+
 def export(name="workbook"):
     """Copies what git tracks or would track (without git: what .gitignore does not name) into an empty folder."""
     target = WORK / name

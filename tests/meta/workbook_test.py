@@ -26,7 +26,8 @@ def copy(name, lessons=KEPT):
     table = root / "CMakeLists.txt"
     lines = table.read_text(encoding="utf-8").splitlines(keepends=True)
     text = "".join(line for line in lines if not re.match(r'\s*"\d', line) or line.split('"')[1].split()[0] in lessons)
-    table.write_text(re.sub(r"^set\(ladder\n.*?\)$", "set(ladder)", text, flags=re.M | re.S), encoding="utf-8")
+    text = re.sub(r"^set\((ladder|triton_units)\n.*?\)$", r"set(\1)", text, flags=re.M | re.S)
+    table.write_text(text, encoding="utf-8")
     git = ["git", "-C", str(root), "-c", "user.name=x", "-c", "user.email=x@example.org"]
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "copy"]):
         subprocess.run(git + words, check=True)
