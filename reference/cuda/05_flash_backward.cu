@@ -18,7 +18,7 @@ namespace nanolm::cuda {
 
 namespace {
 constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
-constexpr float kLog2E = 1.44269504f;  // log2(e)
+[[maybe_unused]] constexpr float kLog2E = 1.44269504f;  // log2(e)
 
 // Sizes of a block's work: it owns kOwn rows, queries or keys, and visits the others kVisited at a time. Thread (x, y)
 // has the own rows y + i * kThreadsY, the visited rows x + j * kThreadsX, and of the gradient of its own rows groups of
@@ -111,7 +111,7 @@ template <class T, bool owns_queries>
 __device__ bool weigh(const AttentionShape& s, std::int64_t first_q, std::int64_t first_k, const Shared<T>& shared,
                       Pairs<T>& P, Pairs<T>& dS) {
   constexpr int kQueries = owns_queries ? T::kRows : T::kOthers;
-  int keys[kQueries];  // that the thread's queries see, of those from first_k on
+  [[maybe_unused]] int keys[kQueries];  // that the thread's queries see, of those from first_k on
   for (int i = 0; i < kQueries; ++i) {
     const int query = owns_queries ? T::own_row(i) : T::visited_row(i);
     const std::int64_t seen = keys_seen(s, first_q + query) - first_k;
@@ -213,7 +213,8 @@ __device__ int rows_of(std::int64_t seqlen, std::int64_t first, int tile_rows) {
 constexpr int kWarp = 32, kWarps = 8;
 __global__ void __launch_bounds__(kWarp* kWarps)
     delta_kernel(BackwardArgs<float> args, float* delta, std::int64_t rows) {
-  const int head_dim = static_cast<int>(args.shape.head_dim), lane = static_cast<int>(threadIdx.x) % kWarp;
+  [[maybe_unused]] const int head_dim = static_cast<int>(args.shape.head_dim);
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
   for (std::int64_t row = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp; row < rows;
        row += std::int64_t{gridDim.x} * kWarps) {
     float sum = 0;

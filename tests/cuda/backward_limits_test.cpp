@@ -84,15 +84,15 @@ TEST(Pointers, OffByOneElementAreServedOrRefused) {
   }
 }
 
-// One key is far above all others, at a score of 64 * 128^2 / 8 = 131072, which float holds: its weight is exp(0) = 1
-// and theirs are 0. So its row of dV is the sum of dO, bit for bit, and the others are 0.
+// One key is far above all others, at a score of 64 * 111 * 113 / 8 = 100344, which float holds: its weight is exp(0) =
+// 1 and theirs are 0. So its row of dV is the sum of dO, bit for bit, and the others are 0.
 TEST(Logits, TheLargestOf100000HasTheWeightOne) {
   for (const Backward& b : backwards()) {
     SCOPED_TRACE(b.name());
     Problem p(head(1, 70, 64), Scores::kNormal);
-    p.data.Q.assign(64, 128);
-    for (std::int64_t key = 0; key < 70; ++key) fill_row(p.data.K, key, 64, key == 37 ? 128.0f : 100.0f);
-    p.lse = {131072};
+    p.data.Q.assign(64, 111);
+    for (std::int64_t key = 0; key < 70; ++key) fill_row(p.data.K, key, 64, key == 37 ? 113.0f : 100.0f);
+    p.lse = {100344};
     p.O.assign(p.data.V.begin() + 37 * 64, p.data.V.begin() + 38 * 64);
     Floats expected(70 * 64, 0);
     std::copy(p.dO.begin(), p.dO.end(), expected.begin() + 37 * 64);
