@@ -119,10 +119,13 @@ __device__ bool weigh(const AttentionShape& s, std::int64_t first_q, std::int64_
       bool seen = true;
       // TODO: step 5: say whether the query sees the key. About 1 line.
       // end
-      // TODO: step 2: turn the score into the weight of the pair, 0 where it is hidden. About 1 line.
+      float p = 0, ds = 0;  // of a hidden pair
+      // TODO: step 2: turn the score of a pair that is seen into its weight. About 1 line.
       // end
-      // TODO: step 4: turn dP into dS, 0 where the pair is hidden. About 1 line.
+      P[i][j] = p;
+      // TODO: step 4: turn the dP of a pair that is seen into its dS. About 1 line.
       // end
+      dS[i][j] = ds;
       hidden = hidden || !seen;
     }
   return hidden;
@@ -202,9 +205,9 @@ __device__ int rows_of(std::int64_t seqlen, std::int64_t first, int tile_rows) {
 }
 
 // A warp has a row.
-constexpr int kWarp = 32, kWarps = 8;
-__global__ void __launch_bounds__(kWarp* kWarps)
-    delta_kernel(BackwardArgs<float> args, float* delta, std::int64_t rows) {
+constexpr int kWarp = 32, kWarps = 8, kDeltaThreads = kWarp * kWarps;
+__global__ void __launch_bounds__(kDeltaThreads) delta_kernel(BackwardArgs<float> args, float* delta) {
+  const std::int64_t rows = args.shape.batch * args.shape.q_heads * args.shape.seqlen_q;
   [[maybe_unused]] const int head_dim = static_cast<int>(args.shape.head_dim);
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   for (std::int64_t row = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp; row < rows;

@@ -124,8 +124,11 @@ __device__ bool weigh(const AttentionShape& s, std::int64_t first_q, std::int64_
       [[maybe_unused]] const int query = owns_queries ? own : visited, key = owns_queries ? visited : own;
       bool seen = true;
       seen = shared.lse[query] != kMinusInf && key < keys[owns_queries ? i : j];
-      P[i][j] = seen ? exp2f(fmaf(P[i][j], s.scale, -shared.lse[query]) * kLog2E) : 0.0f;
-      dS[i][j] = seen ? P[i][j] * (dS[i][j] - shared.delta[query]) : 0.0f;
+      float p = 0, ds = 0;  // of a hidden pair
+      if (seen) p = exp2f(fmaf(P[i][j], s.scale, -shared.lse[query]) * kLog2E);
+      P[i][j] = p;
+      if (seen) ds = p * (dS[i][j] - shared.delta[query]);
+      dS[i][j] = ds;
       hidden = hidden || !seen;
     }
   return hidden;
@@ -210,9 +213,9 @@ __device__ int rows_of(std::int64_t seqlen, std::int64_t first, int tile_rows) {
 }
 
 // A warp has a row.
-constexpr int kWarp = 32, kWarps = 8;
-__global__ void __launch_bounds__(kWarp* kWarps)
-    delta_kernel(BackwardArgs<float> args, float* delta, std::int64_t rows) {
+constexpr int kWarp = 32, kWarps = 8, kDeltaThreads = kWarp * kWarps;
+__global__ void __launch_bounds__(kDeltaThreads) delta_kernel(BackwardArgs<float> args, float* delta) {
+  const std::int64_t rows = args.shape.batch * args.shape.q_heads * args.shape.seqlen_q;
   [[maybe_unused]] const int head_dim = static_cast<int>(args.shape.head_dim);
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   for (std::int64_t row = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp; row < rows;
@@ -308,7 +311,7 @@ void launch(const BackwardArgs<float>& args) {
   constexpr int kSharedBytes = static_cast<int>(sizeof(Shared<T>));
   for (const auto kernel : {keys, queries})
     CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));
-  if (rows > 0) delta_kernel<<<grid(block_count(rows, kWarps)), kWarp * kWarps, 0, args.stream>>>(args, delta, rows);
+  if (rows > 0) delta_kernel<<<grid(block_count(rows, kWarps)), kDeltaThreads, 0, args.stream>>>(args, delta);
   CUDA_CHECK(cudaGetLastError());
   if (key_tiles > 0) keys_kernel<T><<<grid(key_tiles), T::kThreads, kSharedBytes, args.stream>>>(args, delta);
   CUDA_CHECK(cudaGetLastError());
