@@ -7,7 +7,8 @@
 //
 // Budget for head_dim 64: a block of 256 threads owns 128 rows and visits 64 at a time; a thread has 8 x 4 pairs, and
 // 8 x 4 elements of each gradient. Four steps of a product take 8 + 4 loads of a float4 from shared memory and
-// 8 * 4 * 4 = 128 multiply-adds, 32 clocks of an SM; the loads take 8 + 2 * 4 = 16.
+// 8 * 4 * 4 = 128 multiply-adds. A warp's 128 take 32 clocks of an SM, its 12 loads 24 (lanes share addresses) to 48.
+// Rung 03 has 8 x 8 and 16 multiply-adds a load; here a second gradient needs the registers.
 #include <algorithm>
 #include <limits>
 
