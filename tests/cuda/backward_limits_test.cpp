@@ -116,7 +116,7 @@ TEST(Logits, FarBelowZeroWeighAsTheirLseSays) {
 TEST(EmptyRows, SayTheirLseAndAddNothing) {
   // Row 70 is empty because its lse says so. Causal, 140 queries and 75 keys: rows 0 to 64 see none.
   for (const Backward& b : backwards())
-    for (const auto& [head_dim, causal] : {std::pair{4, true}, {64, true}, {64, false}}) {
+    for (const auto& [head_dim, causal] : {std::pair{4, true}, std::pair{64, true}, std::pair{64, false}}) {
       Problem p(head(140, causal ? 75 : 128, head_dim, causal), Scores::kNormal);
       SCOPED_TRACE(b.name() + ", " + name(p.shape));
       const auto is_empty = [causal = causal](std::int64_t row) { return (causal && row < 65) || row == 70; };
