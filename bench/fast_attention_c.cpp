@@ -1,40 +1,17 @@
 // Lesson 10 and this machine's peak as C functions, for scripts/compare_torch.py.
 #include <atomic>
-#include <cstdint>
-#include <cstdio>
-#include <exception>
-#include <span>
 
+#include "c_call.h"
 #include "nanolm/fast_attention.h"
+#include "nanolm/threads.h"
 
 namespace nanolm {
 extern const double multiply_add_step_flop_native;
 float multiply_add_native(std::int64_t steps);
-
-namespace {
-AttentionShape shape_of(const std::int64_t* sizes, float scale, int causal) {
-  return {sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5], scale, causal != 0};
-}
-template <class T>
-std::span<T> of(T* data, std::int64_t size) {
-  return {data, static_cast<std::size_t>(size)};
-}
-template <class Function>
-int reported(const Function& call) {
-  try {
-    call();
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
-}
-}  // namespace
 }  // namespace nanolm
 
 extern "C" {
 
-// sizes: batch, q_heads, kv_heads, seqlen_q, seqlen_k, head_dim. 0: done; 1: refused, and standard error says why.
 int nanolm_fast_attention(const std::int64_t* sizes, float scale, int causal, int threads, const float* Q,
                           const float* K, const float* V, float* O, float* lse) {
   using namespace nanolm;
@@ -81,7 +58,7 @@ void nanolm_read(const float* data, std::int64_t count, int threads) {
 
 // FLOP of so many steps of multiply-adds, which are done.
 double nanolm_multiply_adds(std::int64_t steps) {
-  static volatile float sink;
+  [[maybe_unused]] static volatile float sink;
   sink = nanolm::multiply_add_native(steps);
   return nanolm::multiply_add_step_flop_native * static_cast<double>(steps);
 }

@@ -277,24 +277,22 @@ void BlockRunner::release_barrier() {
 void BlockRunner::note_unwritten(const Unwritten& read) {
   for (const Unwritten& known : unwritten_)
     if (known.origin.return_address == read.origin.return_address && known.origin.call == read.origin.call) return;
-  const bool was_unchecked = std::exchange(current_thread->unchecked, true);
+  const Unchecked unchecked;
   unwritten_.push_back(read);
-  current_thread->unchecked = was_unchecked;
 }
 
 void BlockRunner::report_unwritten() {
   for (const Unwritten& read : unwritten_) {
     Thread& thread = threads_[static_cast<std::size_t>(read.thread)];
-    const std::string place = place_text(read.origin, &thread);
     Finding finding{"unwritten",
                     "",
                     launch_->name,
                     read.array->name ? read.array->name : "",
                     element_text(*read.array, read.address, read.bytes),
-                    {place.substr(0, place.size() - 2)},
+                    {place_text(read.origin, &thread)},
                     {text(thread.index) + " of block " + text(block_)}};
-    finding.says = place + "thread " + finding.threads[0] + " reads " + text(*read.array) + ", " + finding.element +
-                   ", which nobody wrote";
+    finding.says = finding.places[0] + ": thread " + finding.threads[0] + " reads " + text(*read.array) + ", " +
+                   finding.element + ", which nobody wrote";
     found(finding);
   }
   unwritten_.clear();

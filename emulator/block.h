@@ -7,6 +7,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "emulator/counters.h"
@@ -47,11 +48,27 @@ struct Thread {
   int groups = 0;                   // committed
   std::uint32_t fences = 0;         // so far
   Fence device_fence, block_fence;  // the last one that orders blocks; the last one
-  bool unchecked = false;           // an exception is being made, in host memory
+  bool unchecked = false;           // what it does now is not its kernel's
 };
 
 // The thread that runs now on this system thread; null in host code.
 extern __thread Thread* current_thread;
+
+// While one lives, what this thread does is not its kernel's: the linker may have chosen a kernel's copy of the
+// library's functions, which report their accesses.
+class Unchecked {
+ public:
+  Unchecked() : thread_(current_thread), before_(thread_ && std::exchange(thread_->unchecked, true)) {}
+  ~Unchecked() {
+    if (thread_) thread_->unchecked = before_;
+  }
+  Unchecked(const Unchecked&) = delete;
+  Unchecked& operator=(const Unchecked&) = delete;
+
+ private:
+  Thread* thread_;
+  bool before_;
+};
 
 // A __shared__ array; all of one launch keep their addresses.
 struct SharedVariable {

@@ -16,6 +16,7 @@
 #include "memory.h"
 #include "profiler.h"
 #include "runtime.h"
+#include "text.h"
 
 extern char __executable_start, _end;
 
@@ -65,15 +66,15 @@ std::vector<std::string> source_lines(const void* return_address) {
 }
 
 std::string place_text(const Origin& origin, const Thread* thread) {
-  if (origin.place.file) return std::string(origin.place.file) + ":" + std::to_string(origin.place.line) + ": ";
+  if (origin.place.file) return text(origin.place);
   std::vector<std::string> lines = source_lines(origin.return_address);
-  if (lines.empty()) return thread ? std::string("kernel ") + thread->block->launch().name + ": " : "";
+  if (lines.empty()) return thread ? std::string("kernel ") + thread->block->launch().name : "";
   for (const std::string& line : source_lines(origin.call)) lines.push_back(line);
   std::string says = lines[0];
   const char* front = " (called at line ";
   for (std::size_t i = 1; i < lines.size(); ++i, front = ", at line ")
     says += front + lines[i].substr(lines[i].rfind(':') + 1);
-  return says + (lines.size() > 1 ? "): " : ": ");
+  return says + (lines.size() > 1 ? ")" : "");
 }
 
 namespace {
@@ -114,12 +115,13 @@ enum class Wrong { kPlace, kAlignment };
                                                    const Origin& origin) {
   Thread* const thread = current_thread;
   if (!thread) {
-    std::fprintf(stderr, "%shost code %s device memory; only cudaMemcpy and kernels can\n",
-                 place_text(origin, nullptr).c_str(), write ? "writes" : "reads");
+    const std::string place = place_text(origin, nullptr);
+    std::fprintf(stderr, "%s%shost code %s device memory; only cudaMemcpy and kernels can\n", place.c_str(),
+                 place.empty() ? "" : ": ", write ? "writes" : "reads");
     std::abort();
   }
   thread->unchecked = true;
-  std::string says = place_text(origin, thread) + "thread " + text(thread->index) + " of block " +
+  std::string says = place_text(origin, thread) + ": thread " + text(thread->index) + " of block " +
                      text(thread->block->block_index()) + (write ? " writes " : " reads ") + std::to_string(bytes) +
                      " bytes ";
   if (wrong == Wrong::kAlignment)

@@ -9,7 +9,7 @@
 
 namespace nanolm::emulator {
 
-// "exercises/cuda/03_flash_forward.cu:52: ", or the kernel's name where no line is known.
+// "exercises/cuda/03_flash_forward.cu:52 (called at line 66)", or "kernel NAME" where no line is known.
 std::string place_text(const Origin& origin, const Thread* thread);
 
 // Checks and counts what the runtime itself reads or writes for a kernel's thread; aligned accesses of a size that is a

@@ -4,6 +4,7 @@
 #include <bit>
 #include <map>
 #include <unordered_map>
+#include <utility>
 
 #include "emulator/profile.h"
 #include "faults.h"
@@ -106,15 +107,14 @@ void count_global(const WarpAccess& a, Site& site) {
   traffic.requests += 1;
   traffic.bytes += std::popcount(a.lanes) * static_cast<std::int64_t>(a.bytes);
   traffic.sectors += different;
-  site.line.array = name_of(first);
+  if (site.line.array.empty()) site.line.array = name_of(first);
   site.line.cost += different;
   site.line.least += least(a, kSector);
 }
 
 void count_shared(const WarpAccess& a, Site& site) {
   SharedTraffic& traffic = column(row(kernels[current].shared, a.variable->array.name), site.access);
-  site.line.array = a.variable->array.name;
-  site.line.is_shared = true;
+  if (site.line.array.empty()) site.line.array = a.variable->array.name, site.line.is_shared = true;
   traffic.requests += 1;
   traffic.bytes += std::popcount(a.lanes) * static_cast<std::int64_t>(a.bytes);
   const int together = static_cast<int>(std::min<std::size_t>(kWarp, kPass / a.bytes));  // lanes of a pass
@@ -159,7 +159,6 @@ void end_launch() {
     if (site.line.cost <= site.line.least) continue;
     LineProfile line = site.line;
     line.place = place_text(site.origin, nullptr);
-    line.place.resize(std::max<std::size_t>(2, line.place.size()) - 2);  // ": "
     line.access = site.access == Access::kRead ? "load" : site.access == Access::kWrite ? "store" : "atomic";
     auto& lines = kernels[current].lines;
     const auto known = std::find_if(lines.begin(), lines.end(), [&](const LineProfile& l) {
@@ -178,6 +177,7 @@ void end_launch() {
 
 void access(const Thread& thread, std::uintptr_t address, std::size_t bytes, Access access, const Origin& origin,
             const SharedVariable* variable) {
+  const Unchecked unchecked;
   constexpr std::size_t kMost = 16;  // of one instruction; a memset() or a struct is a row of them
   for (; bytes > kMost; address += kMost, bytes -= kMost)
     profiler::access(thread, address, kMost, access, origin, variable);
@@ -204,6 +204,7 @@ void access(const Thread& thread, std::uintptr_t address, std::size_t bytes, Acc
 }
 
 void warp_met(int warp) {
+  const Unchecked unchecked;
   for (auto& [key, site] : sites) {
     std::vector<WarpAccess>& accesses = site.of_warp[warp];
     for (const WarpAccess& a : accesses) a.variable ? count_shared(a, site) : count_global(a, site);

@@ -33,16 +33,12 @@ bool races(const Touch& before, const Touch& now, bool is_shared, const BlockRun
 void report_race(Thread& thread, const Touch& before, bool before_wrote, const Touch& now, Access access,
                  const Array& array, std::uintptr_t address) {
   if (thread.block->already_found(now.origin, before.origin)) return;
-  const bool was_unchecked = std::exchange(thread.unchecked, true);
+  const Unchecked unchecked;
   const BlockRunner& block = *thread.block;
   const bool blocks = before.block != now.block;
   const auto who = [&](const Touch& touch) {
     return text(block.index_of_thread(touch.thread)) +
            (blocks ? " of block " + text(block.index_of_block(touch.block)) : "");
-  };
-  const auto where = [&](const Touch& touch) {
-    const std::string place = place_text(touch.origin, &thread);
-    return place.substr(0, place.size() - 2);  // without ": "
   };
   const int first_byte = std::countr_zero(static_cast<unsigned>(before.bytes & now.bytes));
   Finding race{"race",
@@ -50,7 +46,7 @@ void report_race(Thread& thread, const Touch& before, bool before_wrote, const T
                block.launch().name,
                array.name ? array.name : "",
                element_text(array, address + static_cast<unsigned>(first_byte), 1),
-               {where(now), where(before)},
+               {place_text(now.origin, &thread), place_text(before.origin, &thread)},
                {who(now), who(before)}};
   race.says = race.places[0] + ": race on " + text(array) + ", " + race.element + ": thread " + race.threads[0] +
               (access == Access::kRead ? " reads" : " writes") + " here what thread " + race.threads[1] +
@@ -62,7 +58,6 @@ void report_race(Thread& thread, const Touch& before, bool before_wrote, const T
           ? ", with no barrier between. Let one of them write it, or put __syncthreads() between the two."
           : ", with no barrier between. Put __syncthreads() between the two.";
   thread.block->found(race);
-  thread.unchecked = was_unchecked;
 }
 
 }  // namespace

@@ -2,13 +2,15 @@
 // (notes/10_fast_attention.md).
 #include <algorithm>
 #include <atomic>
-#include <barrier>
 #include <cmath>
 #include <limits>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "nanolm/fast_attention.h"
 #include "nanolm/fast_blocks.h"
+#include "nanolm/threads.h"
 #include "nanolm/tiles.h"
 #include "nanolm/todo.h"
 
@@ -20,7 +22,7 @@ constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
 
 void pack_keys(std::int64_t keys, std::int64_t head_dim, std::span<const float> K, std::span<float> panels) {
   check_pack(keys, head_dim, K, panels, padded(keys) * head_dim);
-  // TODO: copy K so that a key is a column of its panel, 4 x 4 elements at a time. About 13 lines.
+  // TODO: copy K so that a key is a column of its panel, and zeros behind the last key. About 4 lines.
   todo();
   // end
 }
@@ -33,10 +35,9 @@ void pack_values(std::int64_t keys, std::int64_t head_dim, std::span<const float
 }
 
 namespace {
-// tile[r] += sum over i of A[r * row + i * step] * B[i], i from 0 to steps - 1.
-NANOLM_INLINE void multiply(std::int64_t steps, const float* A, std::int64_t row, std::int64_t step, const Columns& B,
-                            Tile& tile) {
-  // TODO: for each i load the two vectors of B's row and add them, scaled, to six rows. About 12 lines.
+// Row r of the tile is the sum over i of A[r * row + i * step] * B[i], i from 0 to steps - 1.
+NANOLM_INLINE Tile multiply(std::int64_t steps, const float* A, std::int64_t row, std::int64_t step, const Columns& B) {
+  // TODO: for each i load the two vectors of B's row and add them, scaled, to six rows. About 15 lines.
   todo();
   // end
 }
@@ -44,7 +45,7 @@ NANOLM_INLINE void multiply(std::int64_t steps, const float* A, std::int64_t row
 
 void score_tile(const ScoreTile& tile, std::span<const float> Q, std::span<const float> panels, std::span<float> S) {
   check_score_tile(tile, Q, panels, S);
-  // TODO: sum a tile for every 2 * kLanes columns that some row sees, and hide the rest. About 14 lines.
+  // TODO: sum a tile for every 2 * kLanes columns that some row sees, and hide the rest. About 16 lines.
   todo();
   // end
 }
@@ -71,7 +72,7 @@ void exp2_all(std::span<const float> x, std::span<float> y) {
 void value_tile(const ValueTile& tile, std::span<const float> P, std::span<const float> panels, std::span<float> O) {
   check_value_tile(tile, P, panels, O);
   const std::int64_t O_row = padded(tile.head_dim);
-  // TODO: load the tile of O, add what all six rows see, then the triangle, and store it. About 15 lines.
+  // TODO: sum what all six rows see, then the triangle, and add the sums to O. About 15 lines.
   todo();
   // end
 }
@@ -200,12 +201,8 @@ void add_product(const Product& p, const float* A, const float* panels, float* C
   for (std::int64_t column = 0; column < p.head_dim; column += 2 * kLanes)
     for (std::int64_t r = 0; r < p.rows; r += kTileRows) {
       const auto [first, last] = steps(r);
-      Columns B(panels, p.panel_rows, column);
-      B.left += (p.begin + first) * kPanel;
-      B.right += (p.begin + first) * kPanel;
-      Tile sums = load_tile(C + r * C_row + column, C_row);
-      multiply(last - first, A + r * p.row + first * p.step, p.row, p.step, B, sums);
-      store_tile(sums, C + r * C_row + column, C_row);
+      const Columns B = Columns(panels, p.panel_rows, column).from(p.begin + first);
+      add_tile(multiply(last - first, A + r * p.row + first * p.step, p.row, p.step, B), C + r * C_row + column, C_row);
     }
 }
 

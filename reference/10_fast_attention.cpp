@@ -2,13 +2,15 @@
 // (notes/10_fast_attention.md).
 #include <algorithm>
 #include <atomic>
-#include <barrier>
 #include <cmath>
 #include <limits>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "nanolm/fast_attention.h"
 #include "nanolm/fast_blocks.h"
+#include "nanolm/threads.h"
 #include "nanolm/tiles.h"
 #include "nanolm/todo.h"
 
@@ -20,19 +22,10 @@ constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
 
 void pack_keys(std::int64_t keys, std::int64_t head_dim, std::span<const float> K, std::span<float> panels) {
   check_pack(keys, head_dim, K, panels, padded(keys) * head_dim);
-  const std::int64_t whole_keys = keys / 4 * 4, whole_dim = head_dim / 4 * 4;
-  // Where key j's element h belongs.
-  const auto place = [&](std::int64_t j, std::int64_t h) {
-    return panels.data() + j / kPanel * kPanel * head_dim + h * kPanel + j % kPanel;
-  };
-  for (std::int64_t j = 0; j < whole_keys; j += 4) {
-    const float* k = K.data() + j * head_dim;
-    for (std::int64_t h = 0; h < whole_dim; h += 4) transpose_4x4(k + h, head_dim, place(j, h), kPanel);
-    for (std::int64_t h = whole_dim; h < head_dim; ++h)
-      for (std::int64_t i = 0; i < 4; ++i) place(j, h)[i] = k[i * head_dim + h];
-  }
-  for (std::int64_t j = whole_keys; j < padded(keys); ++j)
-    for (std::int64_t h = 0; h < head_dim; ++h) *place(j, h) = j < keys ? K.data()[j * head_dim + h] : 0.0f;
+  for (std::int64_t j = 0; j < padded(keys); ++j)
+    for (std::int64_t h = 0; h < head_dim; ++h)
+      panels.data()[j / kPanel * kPanel * head_dim + h * kPanel + j % kPanel] =
+          j < keys ? K.data()[j * head_dim + h] : 0.0f;
 }
 
 void pack_values(std::int64_t keys, std::int64_t head_dim, std::span<const float> V, std::span<float> panels) {
@@ -49,10 +42,11 @@ void pack_values(std::int64_t keys, std::int64_t head_dim, std::span<const float
 }
 
 namespace {
-// tile[r] += sum over i of A[r * row + i * step] * B[i], i from 0 to steps - 1.
-NANOLM_INLINE void multiply(std::int64_t steps, const float* A, std::int64_t row, std::int64_t step, const Columns& B,
-                            Tile& tile) {
+// Row r of the tile is the sum over i of A[r * row + i * step] * B[i], i from 0 to steps - 1.
+NANOLM_INLINE Tile multiply(std::int64_t steps, const float* A, std::int64_t row, std::int64_t step, const Columns& B) {
+  Tile tile = zero_tile();
   const float* A3 = A + 3 * row;
+  NANOLM_UNROLL
   for (std::int64_t i = 0; i < steps; ++i) {
     const Row b = B.row(i);
     add_scaled(tile.r0, A[0], b);
@@ -64,6 +58,7 @@ NANOLM_INLINE void multiply(std::int64_t steps, const float* A, std::int64_t row
     A += step;
     A3 += step;
   }
+  return tile;
 }
 }  // namespace
 
@@ -72,10 +67,12 @@ void score_tile(const ScoreTile& tile, std::span<const float> Q, std::span<const
   const std::int64_t slope = tile.causal ? 1 : 0;
   const std::int64_t last = std::min(kTileColumns, tile.visible + (kTileRows - 1) * slope);
   for (std::int64_t column = 0; column < last; column += 2 * kLanes) {
-    const Row zero{Floats(0.0f), Floats(0.0f)};
-    Tile sums{zero, zero, zero, zero, zero, zero};
-    multiply(tile.head_dim, Q.data(), tile.head_dim, 1, Columns(panels.data(), tile.head_dim, column), sums);
-    store_tile(sums, S.data() + column, kBlockK);
+    const Columns keys(panels.data(), tile.head_dim, column);
+    for (std::int64_t h = 0; h < tile.head_dim; h += kSumSteps) {
+      const std::int64_t steps = std::min(kSumSteps, tile.head_dim - h);
+      const Tile sums = multiply(steps, Q.data() + h, tile.head_dim, 1, keys.from(h));
+      h == 0 ? store_tile(sums, S.data() + column, kBlockK) : add_tile(sums, S.data() + column, kBlockK);
+    }
     if (tile.visible >= column + 2 * kLanes) continue;
     for (std::int64_t r = 0; r < kTileRows; ++r)
       for (std::int64_t c = column; c < column + 2 * kLanes; c += kLanes) {
@@ -114,8 +111,7 @@ void value_tile(const ValueTile& tile, std::span<const float> P, std::span<const
   const std::int64_t O_row = padded(tile.head_dim);
   for (std::int64_t column = 0; column < kTileColumns; column += 2 * kLanes) {
     const Columns V(panels.data(), tile.panel_rows, column);
-    Tile sums = load_tile(O.data() + column, O_row);
-    multiply(tile.keys, P.data(), kBlockK, 1, V, sums);
+    Tile sums = multiply(tile.keys, P.data(), kBlockK, 1, V);
     const float* p = P.data() + tile.keys;
     for (std::int64_t k = 0; k < tile.extra; ++k) {  // the triangle at the diagonal
       const Row v = V.row(tile.keys + k);
@@ -125,7 +121,7 @@ void value_tile(const ValueTile& tile, std::span<const float> P, std::span<const
       if (k < 4) add_scaled(sums.r4, p[4 * kBlockK + k], v);
       add_scaled(sums.r5, p[5 * kBlockK + k], v);
     }
-    store_tile(sums, O.data() + column, O_row);
+    add_tile(sums, O.data() + column, O_row);
   }
 }
 
@@ -177,8 +173,7 @@ void fast_attention(const AttentionShape& shape, int threads, std::span<const fl
   const auto piece = [](auto* tensor, std::int64_t i, std::int64_t size) {
     return std::span(tensor + i * size, static_cast<std::size_t>(size));
   };
-  std::atomic<std::int64_t> next_matrix{0}, next_block{0};
-  std::barrier packed(threads);
+  std::atomic<std::int64_t> next_matrix{0}, packed{0}, next_block{0};
   run_on_threads(threads, [&](int thread) {
     for (std::int64_t i = next_matrix++; i < 2 * kv_heads; i = next_matrix++) {
       const std::int64_t head = i / 2, size = shape.seqlen_k * dim;
@@ -186,8 +181,9 @@ void fast_attention(const AttentionShape& shape, int threads, std::span<const fl
         pack_keys(shape.seqlen_k, dim, piece(K.data(), head, size), piece(K_panels, head, K_size));
       else
         pack_values(shape.seqlen_k, dim, piece(V.data(), head, size), piece(V_panels, head, V_size));
+      ++packed;
     }
-    packed.arrive_and_wait();
+    while (packed < 2 * kv_heads) std::this_thread::yield();
     for (std::int64_t i = next_block++; i < heads * blocks; i = next_block++) {
       const std::int64_t head = i / blocks, block = blocks - 1 - i % blocks;  // with the mask, the last has most to do
       const Head h{piece(Q.data(), head, shape.seqlen_q * dim), piece(K_panels, head / group, K_size),
@@ -317,12 +313,8 @@ void add_product(const Product& p, const float* A, const float* panels, float* C
   for (std::int64_t column = 0; column < p.head_dim; column += 2 * kLanes)
     for (std::int64_t r = 0; r < p.rows; r += kTileRows) {
       const auto [first, last] = steps(r);
-      Columns B(panels, p.panel_rows, column);
-      B.left += (p.begin + first) * kPanel;
-      B.right += (p.begin + first) * kPanel;
-      Tile sums = load_tile(C + r * C_row + column, C_row);
-      multiply(last - first, A + r * p.row + first * p.step, p.row, p.step, B, sums);
-      store_tile(sums, C + r * C_row + column, C_row);
+      const Columns B = Columns(panels, p.panel_rows, column).from(p.begin + first);
+      add_tile(multiply(last - first, A + r * p.row + first * p.step, p.row, p.step, B), C + r * C_row + column, C_row);
     }
 }
 

@@ -5,7 +5,9 @@
     scripts/compare_torch.py --from notes/data/fast_attention_cpu.json    prints the tables of a record
     ... --write                                                           puts them into the note, between its markers
 
-Each round calls both once, in alternating order, on the same tensors. A ratio is PyTorch's time over ours in one round;
+Each round times both once, in alternating order, on the same tensors; with two threads after a pause and calls that
+are not timed, since a pool's threads spin for some milliseconds behind their last call and take a core from the other
+side. A ratio is PyTorch's time over ours in one round;
 a table has the median of the rounds' ratios, and the 95 % interval of that median from order statistics. PyTorch is no
 part of the workbook; it is one line to install:
 
@@ -24,11 +26,14 @@ import subprocess
 import sys
 import time
 
+from note_tables import put, table
+
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 NOTE = os.path.join(ROOT, "notes", "10_fast_attention.md")
 HOW = ("PyTorch is not installed in this Python: python3 -m venv torch_venv && torch_venv/bin/pip install torch "
        "--index-url https://download.pytorch.org/whl/cpu, then torch_venv/bin/python scripts/compare_torch.py")
 HEADS = 8
+PAUSE, WARM = 0.03, 0.01  # seconds; libgomp's threads spin for about 5 ms
 
 
 class Problem(Exception):
@@ -53,7 +58,13 @@ def load_library(build):
     return library, cache
 
 
-def seconds(call):
+def seconds(call, threads=1):
+    """Time of one call. Threads that spin behind the other side's call have stopped before it, and its own are awake."""
+    if threads > 1:
+        time.sleep(PAUSE)
+        start = time.perf_counter()
+        while time.perf_counter() < start + WARM:
+            call()
     start = time.perf_counter()
     call()
     return time.perf_counter() - start
@@ -102,7 +113,7 @@ class Bench:
             case["peak_flop_per_s"].append(self.peak())
             pair = [("ours_s", ours), ("peer_s", peer)]
             for key, call in pair if rounds % 2 == 0 else pair[::-1]:
-                case[key].append(seconds(call))
+                case[key].append(seconds(call, threads))
                 spent += case[key][-1]
             rounds += 1
         if seqlen <= 1024 and threads == 1:
@@ -143,7 +154,7 @@ class Bench:
         while len(case["ours_s"]) < self.options.rounds and (spent < self.options.seconds or len(case["ours_s"]) < 7):
             shift = len(case["ours_s"]) % 3
             for key, call in calls[shift:] + calls[:shift]:
-                case[key].append(seconds(call))
+                case[key].append(seconds(call, threads))
                 spent += case[key][-1]
         if (O - peer()).abs().max().item() > 1e-5:
             raise Problem("fast_decode and PyTorch differ at %d keys" % seqlen)
@@ -183,7 +194,7 @@ class Bench:
         while len(case["ours_s"]) < self.options.rounds and (spent < self.options.seconds or len(case["ours_s"]) < 7):
             pair = [("ours_s", ours), ("peer_s", peer)]
             for key, call in pair if len(case["ours_s"]) % 2 == 0 else pair[::-1]:
-                case[key].append(seconds(call))
+                case[key].append(seconds(call, threads))
                 spent += case[key][-1]
         if max((a - b).abs().max().item() for a, b in zip(gradients, peer())) > 1e-4:
             raise Problem("fast_backward and PyTorch differ at %d keys" % seqlen)
@@ -279,10 +290,6 @@ def geometric_mean(values):
     return math.exp(statistics.fmean(map(math.log, values)))
 
 
-def table(heads, rows):
-    return "\n".join("| %s |" % " | ".join(row) for row in [heads, ["---"] * len(heads)] + rows)
-
-
 def yes(case):
     return "yes" if case["causal"] else "no"
 
@@ -347,15 +354,10 @@ def report(record):
     return "\n\n".join(parts) + "\n"
 
 
-def write(text):
-    with open(NOTE, encoding="utf-8") as file:
-        note = file.read()
-    replaced, count = re.subn(r"(<!-- compare_torch -->\n).*?(<!-- /compare_torch -->)",
-                              lambda match: match[1] + text + match[2], note, flags=re.S)
-    if count != 1:
-        raise Problem("the note has no markers <!-- compare_torch -->")
-    with open(NOTE, "w", encoding="utf-8") as file:
-        file.write(replaced)
+def write_record(path, record):
+    with open(path, "w", encoding="utf-8") as file:
+        text = json.dumps(record, indent=1)  # and the samples of a case in one line
+        file.write(re.sub(r"\[[-\d.e+,\s]+\]", lambda samples: re.sub(r"\s+", " ", samples[0]), text) + "\n")
 
 
 def numbers(text):
@@ -383,12 +385,10 @@ def main():
         else:
             record = measure(options)
         if options.out:
-            with open(options.out, "w", encoding="utf-8") as file:
-                text = json.dumps(record, indent=1)  # and the samples of a case in one line
-                file.write(re.sub(r"\[[-\d.e+,\s]+\]", lambda samples: re.sub(r"\s+", " ", samples[0]), text) + "\n")
+            write_record(options.out, record)
         text = report(record)
         if options.write:
-            write(text)
+            put(NOTE, "compare_torch", text)
         else:
             print(text, end="")
     except (Problem, OSError) as problem:

@@ -15,6 +15,8 @@ import re
 import subprocess
 import sys
 
+from note_tables import put, table
+
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 NOTE = os.path.join(ROOT, "notes", "cuda", "counters.md")
 
@@ -113,10 +115,6 @@ def formulas(case):
     return {"flash_kernel": (Q + 2 * KV, Q + lse)}
 
 
-def table(heads, rows):
-    return "\n".join("| %s |" % " | ".join(row) for row in [heads, ["---"] * len(heads)] + rows)
-
-
 def number(value):
     return "{:,}".format(value).replace(",", " ")
 
@@ -180,11 +178,7 @@ def main():
     if not options.write:
         print(text, end="")
         return
-    with open(NOTE, encoding="utf-8") as file:
-        before = file.read()
-    after = re.sub(r"(<!-- counters -->\n).*?(<!-- /counters -->)", lambda m: m[1] + text + m[2], before, flags=re.S)
-    with open(NOTE, "w", encoding="utf-8", newline="\n") as file:
-        file.write(after)
+    put(NOTE, "counters", text)
 
 
 if __name__ == "__main__":

@@ -11,9 +11,10 @@ percent of it.
 import argparse
 import json
 import os
-import re
 import statistics
 import sys
+
+from note_tables import put, table
 
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 NOTE = os.path.join(ROOT, "notes", "cuda", "ladder.md")
@@ -25,10 +26,6 @@ def median_ms(run):
 
 def spread(run):
     return 50 * (max(run["samples_ms"]) - min(run["samples_ms"])) / median_ms(run)
-
-
-def table(heads, rows):
-    return "\n".join("| %s |" % " | ".join(row) for row in [heads, ["---"] * len(heads)] + rows)
 
 
 def machine(record):
@@ -139,11 +136,7 @@ def main():
     if not options.write:
         print(text, end="")
         return
-    with open(NOTE, encoding="utf-8") as file:
-        before = file.read()
-    after = re.sub(r"(<!-- ladder -->\n).*?(<!-- /ladder -->)", lambda m: m[1] + text + m[2], before, flags=re.S)
-    with open(NOTE, "w", encoding="utf-8", newline="\n") as file:
-        file.write(after)
+    put(NOTE, "ladder", text)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,15 @@
 """Writes the table of the week into README.md, between its markers, from the one in CMakeLists.txt."""
 
 import os
-import re
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 
+from note_tables import put  # noqa: E402
 from workbook_lib.week import ROOT, read_week  # noqa: E402
 
 
-def table():
+def table_of_the_week():
     lines = ["| lesson | tier | hours | what it is about |", "|---|---|---|---|"]
     for entry in read_week():
         note = "notes/%s.md" % ("cuda/ladder" if entry.stem == "cuda" else entry.stem)
@@ -19,13 +19,7 @@ def table():
 
 
 def main():
-    path = os.path.join(ROOT, "README.md")
-    with open(path, encoding="utf-8") as file:
-        before = file.read()
-    after = re.sub(r"(<!-- lessons -->\n).*?(<!-- /lessons -->)", lambda m: m[1] + table() + m[2], before, flags=re.S)
-    if after != before:
-        with open(path, "w", encoding="utf-8", newline="\n") as file:
-            file.write(after)
+    put(os.path.join(ROOT, "README.md"), "lessons", table_of_the_week())
 
 
 if __name__ == "__main__":

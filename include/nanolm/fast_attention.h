@@ -15,12 +15,7 @@
 // Source: Goto and van de Geijn 2008, "Anatomy of high-performance matrix multiplication"; Dao 2023.
 #pragma once
 
-#include <exception>
-#include <functional>
-#include <mutex>
 #include <span>
-#include <thread>
-#include <vector>
 
 #include "nanolm/attention_shape.h"
 
@@ -93,26 +88,6 @@ void score_gradients(std::int64_t rows, std::int64_t keys, std::span<const float
 void fast_backward(const AttentionShape& shape, int threads, std::span<const float> Q, std::span<const float> K,
                    std::span<const float> V, std::span<const float> O, std::span<const float> dO,
                    std::span<const float> lse, std::span<float> dQ, std::span<float> dK, std::span<float> dV);
-
-// Given: calls body(0) to body(threads - 1), each on a thread of its own, and returns when all have. What one throws is
-// thrown again here.
-inline void run_on_threads(int threads, const std::function<void(int)>& body) {
-  std::exception_ptr failure;
-  std::mutex guard;
-  const auto run = [&](int thread) {
-    try {
-      body(thread);
-    } catch (...) {
-      const std::lock_guard lock(guard);
-      if (!failure) failure = std::current_exception();
-    }
-  };
-  std::vector<std::thread> others;
-  for (int i = 1; i < threads; ++i) others.emplace_back(run, i);
-  run(0);
-  for (std::thread& other : others) other.join();
-  if (failure) std::rethrow_exception(failure);
-}
 
 // Given: the checks that each function above begins with. Spans may be longer than needed where it says "at least".
 inline void require_at_least(const char* name, std::size_t size, std::int64_t needed) {

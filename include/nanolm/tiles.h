@@ -13,6 +13,10 @@
 
 namespace nanolm {
 
+// A score's sum has at most so many products, and longer ones are added up from such: what a step rounds off grows with
+// what has been summed.
+inline constexpr std::int64_t kSumSteps = 64;
+
 // Two vectors of one row of a tile. The rows have names: compilers keep an array of sums in memory.
 struct Row {
   Floats left, right;
@@ -24,6 +28,10 @@ NANOLM_INLINE Row load(const float* from) { return {Floats::load(from), Floats::
 NANOLM_INLINE void store(const Row& row, float* to) {
   row.left.store(to);
   row.right.store(to + kLanes);
+}
+NANOLM_INLINE Tile zero_tile() {
+  const Row zero{Floats(0.0f), Floats(0.0f)};
+  return {zero, zero, zero, zero, zero, zero};
 }
 NANOLM_INLINE Tile load_tile(const float* from, std::int64_t row) {
   return {load(from),           load(from + row),     load(from + 2 * row),
@@ -37,6 +45,14 @@ NANOLM_INLINE void store_tile(const Tile& tile, float* to, std::int64_t row) {
   store(tile.r4, to + 4 * row);
   store(tile.r5, to + 5 * row);
 }
+NANOLM_INLINE Row operator+(const Row& a, const Row& b) { return {a.left + b.left, a.right + b.right}; }
+// What is at `to` grows by the tile.
+NANOLM_INLINE void add_tile(const Tile& tile, float* to, std::int64_t row) {
+  const Tile before = load_tile(to, row);
+  store_tile({before.r0 + tile.r0, before.r1 + tile.r1, before.r2 + tile.r2, before.r3 + tile.r3, before.r4 + tile.r4,
+              before.r5 + tile.r5},
+             to, row);
+}
 NANOLM_INLINE void add_scaled(Row& row, float factor, const Row& columns) {
   row.left = multiply_add(Floats(factor), columns.left, row.left);
   row.right = multiply_add(Floats(factor), columns.right, row.right);
@@ -47,6 +63,12 @@ struct Columns {
   Columns(const float* panels, std::int64_t rows, std::int64_t column)
       : left(panels + column / kPanel * kPanel * rows + column % kPanel),
         right(kLanes < kPanel ? left + kLanes : left + kPanel * rows) {}
+  // The same columns, from row number `first` on.
+  Columns from(std::int64_t first) const {
+    Columns rest = *this;
+    rest.left += first * kPanel, rest.right += first * kPanel;
+    return rest;
+  }
   Row row(std::int64_t number) const {
     return {Floats::load(left + number * kPanel), Floats::load(right + number * kPanel)};
   }

@@ -12,6 +12,13 @@
 // A lesson's micro-kernel has to be compiled into its callers: else its sums travel through memory.
 #define NANOLM_INLINE [[gnu::always_inline]] inline
 
+// Before a loop: four rounds become one, so that its end is foreseen more often.
+#if defined(__clang__)
+#define NANOLM_UNROLL _Pragma("unroll 4")
+#else
+#define NANOLM_UNROLL _Pragma("GCC unroll 4")
+#endif
+
 namespace nanolm {
 
 #if defined(__AVX512F__)
@@ -20,6 +27,15 @@ inline constexpr std::int64_t kLanes = 16;
 inline constexpr std::int64_t kLanes = 8;
 #else
 inline constexpr std::int64_t kLanes = 4;  // SSE2, NEON
+#endif
+
+// Four floats, and the same in another order.
+typedef float Four __attribute__((vector_size(16)));
+#if defined(__clang__)
+#define NANOLM_SHUFFLE(x, ...) __builtin_shufflevector(x, x, __VA_ARGS__)
+#else
+typedef std::int32_t FourIndices __attribute__((vector_size(16)));
+#define NANOLM_SHUFFLE(x, ...) __builtin_shuffle(x, FourIndices{__VA_ARGS__})
 #endif
 
 class Floats {
@@ -42,7 +58,12 @@ class Floats {
   // a b + c, rounded once where the processor can.
   friend Floats multiply_add(Floats a, Floats b, Floats c) { return Floats(a.lanes_ * b.lanes_ + c.lanes_); }
   // The larger one; b where a is NaN.
-  friend Floats max(Floats a, Floats b) { return Floats(a.lanes_ > b.lanes_ ? a.lanes_ : b.lanes_); }
+  friend Floats max(Floats a, Floats b) {
+#if defined(__SSE2__)
+    asm("" : "+x"(a.lanes_));  // hides a constant: with one g++ 12 makes two instructions of what is one, maxps
+#endif
+    return Floats(a.lanes_ > b.lanes_ ? a.lanes_ : b.lanes_);
+  }
   // Lanes 0 to count - 1 of x, and -inf in the others.
   friend Floats first_lanes(Floats x, std::int64_t count) {
     Integers number{};
@@ -60,39 +81,25 @@ class Floats {
     return x;
   }
   friend float sum(Floats x) {
-    float total = 0;
-    for (int i = 0; i < kLanes; ++i) total += x.lanes_[i];
-    return total;
+    return fold(x, [](Four a, Four b) { return a + b; });
   }
   friend float largest(Floats x) {
-    float most = x.lanes_[0];
-    for (int i = 1; i < kLanes; ++i) most = most > x.lanes_[i] ? most : x.lanes_[i];
-    return most;
+    return fold(x, [](Four a, Four b) { return a > b ? a : b; });
   }
 
  private:
   explicit Floats(Lanes lanes) : lanes_(lanes) {}
+  // Combines halves, until one lane is left: log2(kLanes) steps wait for one another, where lane by lane kLanes would.
+  template <class Combine>
+  static float fold(const Floats& x, const Combine& combine) {
+    Four parts[kLanes / 4];
+    std::memcpy(parts, &x.lanes_, sizeof parts);
+    for (int half = kLanes / 8; half > 0; half /= 2)
+      for (int i = 0; i < half; ++i) parts[i] = combine(parts[i], parts[i + half]);
+    const Four pairs = combine(parts[0], NANOLM_SHUFFLE(parts[0], 2, 3, 0, 1));
+    return combine(pairs, NANOLM_SHUFFLE(pairs, 1, 0, 3, 2))[0];
+  }
   Lanes lanes_;
 };
-
-// to[j * to_row + i] = from[i * from_row + j] for i and j from 0 to 3: 4 loads, 8 shuffles and 4 stores in place of 32
-// moves.
-inline void transpose_4x4(const float* from, std::int64_t from_row, float* to, std::int64_t to_row) {
-  typedef float Four __attribute__((vector_size(16)));
-#if defined(__has_builtin) && __has_builtin(__builtin_shufflevector)
-#define NANOLM_SHUFFLE(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
-#else  // g++ 11
-  typedef std::int32_t Indices __attribute__((vector_size(16)));
-#define NANOLM_SHUFFLE(a, b, i, j, k, l) __builtin_shuffle(a, b, Indices{i, j, k, l})
-#endif
-  Four rows[4];
-  for (int i = 0; i < 4; ++i) std::memcpy(&rows[i], from + i * from_row, sizeof rows[i]);
-  const Four a = NANOLM_SHUFFLE(rows[0], rows[2], 0, 4, 1, 5), b = NANOLM_SHUFFLE(rows[1], rows[3], 0, 4, 1, 5);
-  const Four c = NANOLM_SHUFFLE(rows[0], rows[2], 2, 6, 3, 7), d = NANOLM_SHUFFLE(rows[1], rows[3], 2, 6, 3, 7);
-  const Four columns[4] = {NANOLM_SHUFFLE(a, b, 0, 4, 1, 5), NANOLM_SHUFFLE(a, b, 2, 6, 3, 7),
-                           NANOLM_SHUFFLE(c, d, 0, 4, 1, 5), NANOLM_SHUFFLE(c, d, 2, 6, 3, 7)};
-  for (int i = 0; i < 4; ++i) std::memcpy(to + i * to_row, &columns[i], sizeof columns[i]);
-#undef NANOLM_SHUFFLE
-}
 
 }  // namespace nanolm

@@ -86,7 +86,7 @@ def _submit(submit, compiler, stem, program, mistakes):
 
 def _submit_otherwise(submit, compilers, folder, banks):
     """[(stem, way, what will become of it)] for a sample of the mistakes, the ways in turn."""
-    sample = [(stem, mistake) for stem, bank in banks.items() for mistake in bank]
+    sample = [(stem, mistake) for stem, bank in banks.items() for mistake in bank if "race" not in mistake.marks]
     sample = sample[::-(-len(sample) // OTHERWISE) or 1]
 
     def wrong(compiler, stem, mistake):
@@ -137,7 +137,7 @@ def _judge(entry, tests, bank):
         return ["%s survives: no test fails" % name]
     if not any(isinstance(said, list) for said in entry["tests"].values()):
         return ["%s is found only by a crash or a time-out: a wrong value should tell" % name]
-    return _misnamed(name, entry, entry["tests"], tests, bank)
+    return [] if "race" in entry["marks"] else _misnamed(name, entry, entry["tests"], tests, bank)
 
 
 def _misnamed(name, entry, failed, tests, bank):

@@ -3,10 +3,12 @@
     # M03-02 acc-not-rescaled: The output was not multiplied by exp(m_old - m_new) when the row maximum grew.
     ru: Выход не умножен на exp(m_old - m_new), когда максимум строки вырос.
     @ twin: M03-05
+    @ race
     -  for (float& a : state.acc) a *= rescale;
     +  ...
 
-An entry is a header, the sentence in Russian, twins (mistakes with the same wrong results), and edits. An edit is a run
+An entry is a header, the sentence in Russian, twins (mistakes with the same wrong results), `@ race` where the wrong
+numbers differ from run to run, so that they name nothing, and edits. An edit is a run
 of whole lines of the reference after `-`, which must stand there exactly once, and the lines after `+` in their place. Edits without `+` lines are kept apart by an empty line.
 
 A rung's mistakes, tests/mistakes/cuda/NN_idea.edits, have no twins. They say what a student must be told:
@@ -32,7 +34,7 @@ from .console import Problem
 from .week import ROOT, is_rung
 
 BANK = os.path.join(ROOT, "tests", "mistakes")
-# edits: pairs of tuples of lines, (out, in). words: {"says", "checked", "at": texts}; marks: "checked", "hazard".
+# edits: pairs of tuples of lines, (out, in). words: {"says", "checked", "at": texts}; marks: "race"; "checked", "hazard".
 Mistake = namedtuple("Mistake", "id slug says says_ru twins edits place words marks")
 HEADER = re.compile(r"# (([CM])(\d\d)-\d\d) ([a-z0-9]+(?:-[a-z0-9]+)*): (\S.*[.])$")
 
@@ -78,10 +80,12 @@ def _with_line(mistake, line, place, after_empty):
         mistake.words.setdefault(kind, []).append(text.strip())
     elif line.startswith("@") and of_rung:
         raise Problem("%s: after @ only `@ checked` and `@ hazard` are known" % place)
+    elif line == "@ race":
+        mistake.marks.append("race")
     elif line.startswith("@"):
         match = re.match(r"@ twin: (M\d\d-\d\d)$", line)
         if not match:
-            raise Problem("%s: after @ only `@ twin: M03-05` is known" % place)
+            raise Problem("%s: after @ only `@ twin: M03-05` and `@ race` are known" % place)
         mistake.twins.append(match[1])
     elif line.startswith("-"):
         if not mistake.edits or mistake.edits[-1][1] or after_empty:

@@ -89,10 +89,10 @@ def workers():
 
 
 def observe_mistake(compiler, stem, program, mistake):
-    """What the tests say of a mistake: {id, slug, says, says_ru, twins, tests}; the tests that pass are left out."""
+    """What the tests say of a mistake: {id, slug, says, says_ru, twins, marks, tests}; the tests that pass are left out."""
     text = mistakes_bank.apply(mistake, reference_text(stem))
     said = observe(program, compiler.library(stem, mistake.id, text))
-    entry = {name: getattr(mistake, name) for name in ("id", "slug", "says", "says_ru", "twins")}
+    entry = {name: getattr(mistake, name) for name in ("id", "slug", "says", "says_ru", "twins", "marks")}
     entry["tests"] = {test: what for test, what in said.items() if what != "passed"}
     return entry
 
