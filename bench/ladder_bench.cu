@@ -174,6 +174,77 @@ void check_row(const AttentionShape& s, const std::vector<T>& O, const std::vect
   }
 }
 
+// dO has the numbers of K, a million elements further on.
+constexpr int kGradient = 3000001;
+
+// A backward pass on the host, in double precision, from the same O and lse as the device's: pairs of a query and a
+// key.
+struct BackwardTruth {
+  const AttentionShape& s;
+  const std::vector<float>&O, &lse;
+
+  // Each adds up terms and the sizes of their parts; the error of a sum is a small part of the latter.
+  struct Row {
+    std::vector<double> sums, sizes;
+    double score_size = 0;
+    explicit Row(std::int64_t dim) : sums(static_cast<std::size_t>(dim)), sizes(static_cast<std::size_t>(dim)) {}
+    void add(double term, double size, std::int64_t h) {
+      sums[static_cast<std::size_t>(h)] += term, sizes[static_cast<std::size_t>(h)] += std::abs(size);
+    }
+  };
+
+  // Query row `row` and key row `key` of [batch * heads * seqlen]; adds to those that are asked for.
+  void add_pair(std::int64_t row, std::int64_t key, Row* dQ, Row* dK, Row* dV) const {
+    const std::int64_t q = row * s.head_dim, k = key * s.head_dim;
+    double score = 0, score_size = 0, dP = 0, delta = 0, size = 0;
+    for (std::int64_t h = 0; h < s.head_dim; ++h) {
+      const double g = stored_at(q + h, kGradient), product = stored_at(q + h, 0) * stored_at(k + h, 1);
+      const double out = g * static_cast<double>(O[static_cast<std::size_t>(q + h)]);
+      score += s.scale * product, score_size += s.scale * std::abs(product);
+      dP += g * stored_at(k + h, 2), delta += out;
+      size += std::abs(g * stored_at(k + h, 2)) + std::abs(out);
+    }
+    const double P = std::exp(score - static_cast<double>(lse[static_cast<std::size_t>(row)]));
+    const double dS = s.scale * P * (dP - delta), dS_size = s.scale * P * size;
+    for (std::int64_t h = 0; h < s.head_dim; ++h) {
+      const double query = stored_at(q + h, 0), key_element = stored_at(k + h, 1), g = stored_at(q + h, kGradient);
+      if (dQ) dQ->add(dS * key_element, dS_size * key_element, h);
+      if (dK) dK->add(dS * query, dS_size * query, h);
+      if (dV) dV->add(P * g, P * g, h);
+    }
+    for (Row* r : {dQ, dK, dV})
+      if (r) r->score_size = std::max(r->score_size, score_size);
+  }
+  bool sees(std::int64_t i, std::int64_t j) const { return !s.causal || j <= i + s.seqlen_k - s.seqlen_q; }
+
+  // The bound of lesson 06, for each element by its own terms.
+  void compare(const Row& truth, const std::vector<float>& actual, std::int64_t row, RowError& worst) const {
+    const double dim = static_cast<double>(s.head_dim);
+    const double n = static_cast<double>(s.seqlen_k + s.q_heads / s.kv_heads * s.seqlen_q) + dim;
+    const double bound = std::ldexp((4 + std::sqrt(dim)) * truth.score_size + 2 * std::sqrt(n) + 8, -23);
+    for (std::size_t h = 0; h < truth.sums.size(); ++h) {
+      const double is = static_cast<double>(actual[static_cast<std::size_t>(row * s.head_dim) + h]);
+      worst.add(std::abs(is - truth.sums[h]), bound * truth.sizes[h]);
+    }
+  }
+  void check_query(std::int64_t row, const std::vector<float>& dQ, RowError& worst) const {
+    const std::int64_t head = row / s.seqlen_q, kv = head / (s.q_heads / s.kv_heads) * s.seqlen_k;
+    Row truth(s.head_dim);
+    for (std::int64_t j = 0; j < s.seqlen_k; ++j)
+      if (sees(row % s.seqlen_q, j)) add_pair(row, kv + j, &truth, nullptr, nullptr);
+    compare(truth, dQ, row, worst);
+  }
+  void check_key(std::int64_t key, const std::vector<float>& dK, const std::vector<float>& dV, RowError& worst) const {
+    const std::int64_t group = s.q_heads / s.kv_heads, first = key / s.seqlen_k * group;
+    Row truth_K(s.head_dim), truth_V(s.head_dim);
+    for (std::int64_t head = first; head < first + group; ++head)
+      for (std::int64_t i = 0; i < s.seqlen_q; ++i)
+        if (sees(i, key % s.seqlen_k)) add_pair(head * s.seqlen_q + i, key, nullptr, &truth_K, &truth_V);
+    compare(truth_K, dK, key, worst);
+    compare(truth_V, dV, key, worst);
+  }
+};
+
 // ---- The rungs
 
 struct ElementwiseCase {
@@ -292,6 +363,56 @@ DecodeCase measure_decode(const Rung& rung, DecodeFn<T> decode, const AttentionS
   return c;
 }
 
+struct BackwardCase {
+  const Rung* rung;
+  AttentionShape shape;
+  Times times;
+  RowError worst;
+  std::string problem;
+  // By convention 2.5 times the forward's, also where more is computed.
+  double flop() const {
+    const double all = 10.0 * static_cast<double>(scores_size(shape)) * static_cast<double>(shape.head_dim);
+    return shape.causal ? all / 2 : all;
+  }
+};
+
+// `forward` gives O and lse; it is checked and timed by itself.
+BackwardCase measure_backward(const Rung& rung, ForwardFn<float> forward, const AttentionShape& s, int samples) {
+  BackwardCase c{&rung, s, {}, {}, ""};
+  try {
+    DeviceBuffer<float> Q(numbers(q_size(s), 0)), K(numbers(kv_size(s), 1)), V(numbers(kv_size(s), 2));
+    DeviceBuffer<float> O(q_size(s)), lse(lse_size(s)), dO(numbers(q_size(s), kGradient));
+    DeviceBuffer<float> dQ(q_size(s)), dK(kv_size(s)), dV(kv_size(s));
+    DeviceBuffer<char> workspace(rung.workspace_bytes ? rung.workspace_bytes(s) : 0);
+    for (DeviceBuffer<float>* tensor : {&dQ, &dK, &dV}) CUDA_CHECK(cudaMemset(tensor->data(), 0xff, tensor->bytes()));
+    ForwardArgs<float> before;
+    before.shape = s;
+    before.Q = Q.data(), before.K = K.data(), before.V = V.data(), before.O = O.data(), before.lse = lse.data();
+    forward(before);
+    BackwardArgs<float> args;
+    args.shape = s;
+    args.Q = Q.data(), args.K = K.data(), args.V = V.data(), args.O = O.data(), args.dO = dO.data();
+    args.lse = lse.data(), args.dQ = dQ.data(), args.dK = dK.data(), args.dV = dV.data();
+    args.workspace = workspace.data();
+    rung.backward(args);
+    const std::vector<float> O_host = O.to_host(), lse_host = lse.to_host();
+    const std::vector<float> dQ_host = dQ.to_host(), dK_host = dK.to_host(), dV_host = dV.to_host();
+    const BackwardTruth truth{s, O_host, lse_host};
+    for (const std::int64_t i : {0, 1, 2, 3}) {
+      truth.check_query((i * 2654435761 + lse_size(s) - 1) % lse_size(s), dQ_host, c.worst);
+      const std::int64_t keys = s.batch * s.kv_heads * s.seqlen_k;
+      truth.check_key(i == 0 ? 0 : (i * 2654435761 + keys - 1) % keys, dK_host, dV_host, c.worst);
+    }
+    if (c.worst.right())
+      c.times = measure(samples, [&] { rung.backward(args); });
+    else
+      c.problem = "wrong result: error " + std::to_string(c.worst.error);
+  } catch (const std::exception& e) {
+    c.problem = e.what();
+  }
+  return c;
+}
+
 // ---- Report
 
 std::string number(double value) {
@@ -320,6 +441,7 @@ struct Report {
   std::vector<ElementwiseCase> elementwise;
   std::vector<ForwardCase> forward;
   std::vector<DecodeCase> decode;
+  std::vector<BackwardCase> backward;
 
   std::string json() const {
     std::string text = "{\"device\": " + quoted(device.name) +
@@ -340,10 +462,15 @@ struct Report {
               ", \"operations\": " + std::to_string(c.operations) + ", \"bytes\": " + number(c.bytes()) +
               ", \"problem\": " + (c.problem.empty() ? "null" : quoted(c.problem)) + ", " + fields(c.times) + "}";
     }
-    text += "],\n \"forward\": [";
-    for (std::size_t i = 0; i < forward.size(); ++i) {
-      const ForwardCase& c = forward[i];
-      text += std::string(i ? ",\n  " : "\n  ") + "{\"rung\": " + quoted(c.rung->name) +
+    return text + "],\n \"forward\": [" + attention_json(forward) + "],\n \"decode\": [" + decode_json() +
+           "],\n \"backward\": [" + attention_json(backward) + "]}\n";
+  }
+  // Of forward and backward passes.
+  template <class Cases>
+  static std::string attention_json(const Cases& cases) {
+    std::string text;
+    for (const auto& c : cases)
+      text += std::string(text.empty() ? "\n  " : ",\n  ") + "{\"rung\": " + quoted(c.rung->name) +
               ", \"batch\": " + std::to_string(c.shape.batch) + ", \"heads\": " + std::to_string(c.shape.q_heads) +
               ", \"seqlen\": " + std::to_string(c.shape.seqlen_q) +
               ", \"head_dim\": " + std::to_string(c.shape.head_dim) +
@@ -351,8 +478,7 @@ struct Report {
               ", \"problem\": " + (c.problem.empty() ? "null" : quoted(c.problem)) +
               ", \"error\": " + number(c.worst.error) + ", \"tolerance\": " + number(c.worst.tolerance) + ", " +
               fields(c.times) + "}";
-    }
-    return text + "],\n \"decode\": [" + decode_json() + "]}\n";
+    return text;
   }
   std::string decode_json() const {
     std::string text;
@@ -383,13 +509,15 @@ void print(const ElementwiseCase& c, double bytes_per_s) {
   print(c.rung->name, (c.fused ? "fused k " : "chain k ") + std::to_string(c.operations), c.times, c.problem,
         rate / 1e9, "GB/s", 100 * rate / bytes_per_s, "copy");
 }
-void print(const ForwardCase& c, double flop_per_s) {
+template <class Case>
+void print_attention(const Case& c, double flop_per_s) {
   const double rate = c.flop() / c.times.median_ms() * 1e3;
   const std::string what = "H " + std::to_string(c.shape.head_dim) + " S " + std::to_string(c.shape.seqlen_q) +
                            (c.shape.causal ? " causal" : "");
   print(c.rung->name, what, c.times, c.problem, rate / 1e12, "TFLOP/s", 100 * rate / flop_per_s, "multiply-adds");
 }
-
+void print(const ForwardCase& c, double flop_per_s) { print_attention(c, flop_per_s); }
+void print(const BackwardCase& c, double flop_per_s) { print_attention(c, flop_per_s); }
 void print(const DecodeCase& c, double bytes_per_s) {
   const double rate = c.bytes() / c.times.median_ms() * 1e3;
   const std::string what = std::string(c.is_bf16 ? "bf16" : "fp32") + " B " + std::to_string(c.shape.batch) + " S " +
@@ -458,6 +586,17 @@ int run(int argc, char** argv) {
             const AttentionShape shape{4, 8, 8, seqlen, seqlen, head_dim, scale, causal};
             report.forward.push_back(measure_forward(*rung, shape, options.samples));
             print(report.forward.back(), report.roofs.flop_per_s());
+          }
+  // Beside the forward pass, on the same shapes: O and lse are rung 03's.
+  for (const Rung* rung : ladder())
+    for (const std::int64_t head_dim : {64, 128})
+      for (const bool causal : {false, true})
+        for (const std::int64_t seqlen : options.seqlens)
+          if (wanted(rung) && rung->backward) {
+            const float scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
+            const AttentionShape shape{4, 8, 8, seqlen, seqlen, head_dim, scale, causal};
+            report.backward.push_back(measure_backward(*rung, flash_forward.forward, shape, options.samples));
+            print(report.backward.back(), report.roofs.flop_per_s());
           }
   // Llama-3-8B's heads. Each cache is larger than the L2, from which the next run would read it.
   for (const Rung* rung : ladder())

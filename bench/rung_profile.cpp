@@ -1,6 +1,6 @@
 // Runs a rung once. In the emulator it writes what its kernels' accesses cost, as JSON, which `scripts/workbook
 // profile` reads; on a device it writes nothing: there a profiler counts.
-//   rung_profile batch q_heads kv_heads seqlen_q seqlen_k head_dim causal     attention
+//   rung_profile batch q_heads kv_heads seqlen_q seqlen_k head_dim causal     attention, forward or backward
 //   rung_profile batch q_heads kv_heads keys head_dim splits                  decode
 //   rung_profile count operations                                             elementwise
 #include <cmath>
@@ -157,6 +157,21 @@ std::string profile_decode(const Rung& rung, DecodeFn<T> decode, const char* fun
   args.workspace = workspace.data();
   return call(function, [&] { decode(args); });
 }
+std::string profile_backward(const Rung& rung, const AttentionShape& s) {
+  DeviceBuffer<float> Q = tensor<float>("Q", q_size(s)), K = tensor<float>("K", kv_size(s)),
+                      V = tensor<float>("V", kv_size(s)), O = tensor<float>("O", q_size(s)),
+                      dO = tensor<float>("dO", q_size(s)), dQ = tensor<float>("dQ", q_size(s)),
+                      dK = tensor<float>("dK", kv_size(s)), dV = tensor<float>("dV", kv_size(s));
+  DeviceBuffer<float> lse = tensor<float>("lse", lse_size(s));
+  DeviceBuffer<unsigned char> workspace(rung.workspace_bytes ? rung.workspace_bytes(s) : 0);
+  name(workspace.data(), "workspace", sizeof(float));
+  BackwardArgs<float> args;
+  args.shape = s;
+  args.Q = Q.data(), args.K = K.data(), args.V = V.data(), args.O = O.data(), args.dO = dO.data();
+  args.lse = lse.data(), args.dQ = dQ.data(), args.dK = dK.data(), args.dV = dV.data();
+  args.workspace = workspace.data();
+  return call("backward", [&] { rung.backward(args); });
+}
 std::string profile_elementwise(Elementwise run, const char* function, std::int64_t count, int operations) {
   DeviceBuffer<float> x = tensor<float>("x", count), y = tensor<float>("y", count);
   ElementwiseArgs args;
@@ -177,7 +192,7 @@ int run(const std::vector<std::int64_t>& numbers) {
     const int splits = static_cast<int>(numbers[5]);
     if (rung.decode) calls.push_back(profile_decode(rung, rung.decode, "decode", s, splits));
     if (rung.decode_bf16) calls.push_back(profile_decode(rung, rung.decode_bf16, "decode_bf16", s, splits));
-  } else if ((rung.forward || rung.forward_bf16) && numbers.size() == 7) {
+  } else if ((rung.forward || rung.forward_bf16 || rung.backward) && numbers.size() == 7) {
     const AttentionShape s{numbers[0],
                            numbers[1],
                            numbers[2],
@@ -188,6 +203,7 @@ int run(const std::vector<std::int64_t>& numbers) {
                            numbers[6] != 0};
     if (rung.forward) calls.push_back(profile_forward(rung, rung.forward, "forward", s));
     if (rung.forward_bf16) calls.push_back(profile_forward(rung, rung.forward_bf16, "forward_bf16", s));
+    if (rung.backward) calls.push_back(profile_backward(rung, s));
   } else {
     std::fprintf(stderr,
                  "usage: count operations, or batch q_heads kv_heads keys head_dim splits, or batch q_heads kv_heads "

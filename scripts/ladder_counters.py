@@ -31,10 +31,13 @@ CASES = [
     ("cuda/03_flash_forward", "1 1 1 256 256 128 0", False),
     ("cuda/04_flash_decode", "1 8 2 1000 128 4", False),
     ("cuda/04_flash_decode", "2 6 2 331 40 3", False),
+    ("cuda/05_flash_backward", "1 2 1 256 256 64 0", False),
+    ("cuda/05_flash_backward", "1 2 1 200 331 40 1", False),
     ("cuda/01_fused_elementwise", "67108864 1", True),
     ("cuda/02_naive_attention", "4 8 8 2048 2048 64 0", True),
     ("cuda/03_flash_forward", "4 32 32 4096 4096 64 0", True),
     ("cuda/04_flash_decode", "16 32 8 8192 128 2", True),
+    ("cuda/05_flash_backward", "4 32 32 2048 2048 64 0", True),
 ]
 METRICS = {
     "load sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
@@ -88,7 +91,7 @@ def count(folder, case):
 
 
 def formulas(case):
-    """{kernel: (bytes read, bytes written)}, each byte once: lessons 01, 05 and 07, a kernel at a time, and lse."""
+    """{kernel: (bytes read, bytes written)}, each byte once: lessons 01, 05, 06 and 07, a kernel at a time, and lse."""
     numbers = [int(word) for word in case["arguments"].split()]
     if len(numbers) == 2:
         kernels = numbers[1] + 1  # the chain, then one
@@ -106,6 +109,9 @@ def formulas(case):
     S, lse = 4 * batch * q_heads * seqlen_q * seqlen_k, 4 * batch * q_heads * seqlen_q
     if "naive" in case["rung"]:
         return {"scores_kernel": (Q + KV, S), "softmax_kernel": (S, S + lse), "values_kernel": (S + KV, Q)}
+    if "backward" in case["rung"]:
+        return {"delta_kernel": (2 * Q, lse), "keys_kernel": (2 * Q + 2 * KV + 2 * lse, 2 * KV),
+                "queries_kernel": (2 * Q + 2 * KV + 2 * lse, Q)}
     return {"flash_kernel": (Q + 2 * KV, Q + lse)}
 
 

@@ -79,9 +79,24 @@ def decode(record, copy):
     return table(["rung", "type", "batch", "S", "ms", "GB/s", "of the copy"], rows)
 
 
+def backward(record, peak, head_dim, causal):
+    """Beside rung 03's forward pass: FLOP are 2.5 times its, so that an equal rate is 2.5 times its time."""
+    def runs(kind):
+        return {run["seqlen"]: run for run in record[kind]
+                if run["head_dim"] == head_dim and run["causal"] == causal and "naive" not in run["rung"]}
+    rows = []
+    for seqlen, run in sorted(runs("backward").items()):
+        ahead = runs("forward")[seqlen]
+        rate, ahead_rate = (one["flop"] / median_ms(one) / 1e9 for one in (run, ahead))
+        rows.append([str(seqlen), "%.3f ± %.1f %%" % (median_ms(run), spread(run)), "%.1f" % rate,
+                     "%.0f %%" % (100 * rate / peak), "%.3f" % median_ms(ahead), "%.2f" % (median_ms(run) / median_ms(ahead)),
+                     "%.2f" % (rate / ahead_rate)])
+    return table(["S", "05, ms", "TFLOP/s", "of the peak", "03, ms", "time / 03", "rate / 03"], rows)
+
+
 def tables(record):
-    # A record from before the rungs could decode has no such runs.
-    checked = record["forward"] + record.setdefault("decode", [])
+    # A record from before the rungs could decode, or go backward, has no such runs.
+    checked = record["forward"] + record.setdefault("decode", []) + record.setdefault("backward", [])
     wrong = [run for run in record["elementwise"] + checked if run["problem"]]
     if wrong:
         raise SystemExit("a result was wrong: %s" % wrong[0]["problem"])
@@ -99,6 +114,12 @@ def tables(record):
         parts.append("**Decode, %d query heads, %d kv heads, H = %d.** Bytes: K and V once, Q and O." % (
             one["q_heads"], one["kv_heads"], one["head_dim"]))
         parts.append(decode(record, copy))
+    for head_dim in sorted({run["head_dim"] for run in record["backward"]}):
+        for causal in (False, True):
+            one = next(run for run in record["backward"] if run["head_dim"] == head_dim)
+            parts.append("**Backward, fp32, batch %d, %d heads, H = %d%s.** FLOP: 2.5 times the forward's." % (
+                one["batch"], one["heads"], head_dim, ", causal (half the FLOP)" * causal))
+            parts.append(backward(record, peak, head_dim, causal))
     worst = max(run["error"] / run["tolerance"] for run in checked)
     parts.append("Rows drawn at random were compared with double precision: no error was above %.0f %% of its tolerance."
                  % (100 * worst))

@@ -79,6 +79,13 @@ def positive(text):
     return value
 
 
+def part(text):
+    numbers = [int(number) for number in text.split("/") if number.isdecimal()]
+    if len(numbers) != 2 or text.count("/") != 1 or numbers[0] >= numbers[1]:
+        raise argparse.ArgumentTypeError("%r is not K/N with K below N" % text)
+    return tuple(numbers)
+
+
 def parsers():
     """One parser a verb; each names the function that carries the verb out."""
     verbs = {}
@@ -131,6 +138,8 @@ def parsers():
     bank.add_argument("--triton", action="store_true", help="the mistakes in Triton exercises instead")
     bank.add_argument("--quick", action="store_true", help="with --cuda: content with the first test that finds a mistake; "
                       "whether `check` tells that one first is not looked at")
+    bank.add_argument("--part", type=part, metavar="K/N", help="with --cuda: every N-th mistake of a rung, from number K "
+                      "on, 0/4 to 3/4 for instance")
     bank.add_argument("--json", metavar="FILE", help="also write all of it to FILE")
     points = verb("grade", grade.run, "Grades submissions: folders shaped like exercises/, or archives of them.")
     points.add_argument("paths", nargs="+", metavar="PATH", help="a folder, or a .zip or .tar of one")

@@ -23,6 +23,8 @@ def run(options):
     if not all(is_rung(entry.stem) for entry in chosen):
         raise Problem("--cuda is about rungs: scripts/workbook mistakes --cuda cuda/03")
     banks = {entry.stem: mistakes_bank.read_bank(entry.stem) for entry in chosen}
+    if options.part:
+        banks = {stem: bank[options.part[0]::options.part[1]] for stem, bank in banks.items()}
     texts = {}
     for stem, bank in banks.items():
         for mistake in bank:

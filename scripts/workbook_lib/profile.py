@@ -119,6 +119,8 @@ def formula(call, shape):
                 "counted": total(call, "bytes", of=("K", "V"))}
     heads, q_rows = shape["B"] * shape["N"], shape["Sq"]
     kv_heads, head_dim = shape["B"] * shape["K"], shape["H"]
+    if call["function"] == "backward":
+        return _backward_formula(call, shape, heads, kv_heads)
     if any(array["name"] == "workspace" for kernel in call["kernels"] for array in kernel["global"]):
         scores = heads * q_rows * shape["Sk"]
         size = width * head_dim * (2 * heads * q_rows + 2 * kv_heads * shape["Sk"]) + FLOAT * 4 * scores
@@ -132,6 +134,22 @@ def formula(call, shape):
             if not shape["causal"] else
             "lesson 05, Q and O once, K and V up to the diagonal for each query tile, here %d of %d rows")
     return {"says": says % (tiles, rows), "counts": "requested", "bytes": size, "counted": total(call, "bytes")}
+
+
+def _backward_formula(call, shape, heads, kv_heads):
+    """Rows of head_dim: what a kernel owns is read once, what it visits once for each tile; gradients are written once."""
+    blocks = {re.sub("<.*", "", kernel["kernel"]): kernel["blocks"] for kernel in call["kernels"]}
+    key_tiles, query_tiles = blocks["keys_kernel"] // kv_heads, blocks["queries_kernel"] // heads
+    q_rows, k_rows = shape["Sq"], shape["Sk"]
+    own_keys, own_queries = -(-k_rows // key_tiles), -(-q_rows // query_tiles)
+    queries = sum(q_rows - max(0, tile * own_keys - k_rows + q_rows) if shape["causal"] else q_rows
+                  for tile in range(key_tiles))
+    keys = sum(_keys_seen(shape, min((tile + 1) * own_queries, q_rows) - 1) for tile in range(query_tiles))
+    rows = heads * (5 * q_rows + 2 * queries + 2 * keys) + kv_heads * 4 * k_rows
+    return {"says": "lesson 06 in two kernels, own rows and gradients once, Q and dO for each of %d key tiles, K and V for "
+                    "each of %d query tiles" % (key_tiles, query_tiles),
+            "counts": "requested", "bytes": FLOAT * shape["H"] * rows,
+            "counted": total(call, "bytes", of=("Q", "K", "V", "O", "dO", "dQ", "dK", "dV"))}
 
 
 def _keys_seen(shape, row):

@@ -411,6 +411,9 @@ SENTENCES = (
      "урок 05, Q и O по разу, K и V для каждого тайла запросов, здесь {} по {} строк"),
     ("lesson 05, Q and O once, K and V up to the diagonal for each query tile, here {} of {} rows",
      "урок 05, Q и O по разу, K и V до диагонали для каждого тайла запросов, здесь {} по {} строк"),
+    ("lesson 06 in two kernels, own rows and gradients once, Q and dO for each of {} key tiles, K and V for each of {} "
+     "query tiles", "урок 06 в двух ядрах, свои строки и градиенты по разу, Q и dO для каждого из {} тайлов ключей, K и V "
+     "для каждого из {} тайлов запросов"),
     ("lesson 07, K and V once for each kv head, whatever the number of query heads and splits",
      "урок 07, K и V по разу для каждой головы KV, сколько бы ни было голов запросов и частей"),
     ("{} bytes requested, {} counted: {} %", "{} байт запрошено, насчитано {}: {} %"),

@@ -38,6 +38,9 @@ class GpuEnvironment : public testing::Environment {
     call(rung.fused, ElementwiseArgs{});
     call(rung.forward, ForwardArgs<float>{});
     call(rung.forward_bf16, ForwardArgs<bf16>{});
+    call(rung.decode, DecodeArgs<float>{});
+    call(rung.decode_bf16, DecodeArgs<bf16>{});
+    call(rung.backward, BackwardArgs<float>{});
   }
 };
 [[maybe_unused]] inline const testing::Environment* const gpu_environment =

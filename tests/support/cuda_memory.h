@@ -24,7 +24,18 @@ struct Place {
   bool guarded = true;
   unsigned shifted = 0;  // the bits of Shifted: base pointers moved by one element, off the alignment of a vector
 };
-enum Shifted : unsigned { kQ = 1, kK = 2, kV = 4, kO = 8, kLse = 16, kAll = 31 };
+enum Shifted : unsigned {
+  kQ = 1,
+  kK = 2,
+  kV = 4,
+  kO = 8,
+  kLse = 16,
+  kGradientO = 32,
+  kGradientQ = 64,
+  kGradientK = 128,
+  kGradientV = 256,
+  kAll = 511
+};
 
 // A tensor's name and where it lies; shifted by so many elements.
 struct Tensor {

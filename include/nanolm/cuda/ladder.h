@@ -120,7 +120,7 @@ struct Rung {
 };
 
 // The rows, each defined by its .cu.
-extern const Rung fused_elementwise, naive_attention, flash_forward, flash_decode;
+extern const Rung fused_elementwise, naive_attention, flash_forward, flash_decode, flash_backward;
 
 // The table: the rows of the rungs that a program is linked with; its build defines it.
 std::vector<const Rung*> ladder();
