@@ -166,7 +166,7 @@ void check_row(const AttentionShape& s, const std::vector<T>& O, const std::vect
   const double dim = static_cast<double>(s.head_dim), n = static_cast<double>(keys);
   const double bound = std::ldexp((4 + std::sqrt(dim)) * magnitude + 2 * std::sqrt(n) + 8, -23);
   worst.add(std::abs(static_cast<double>(lse[static_cast<std::size_t>(row)]) - (max + std::log(sum))), bound);
-  const double rounding = sizeof(T) == 2 ? std::ldexp(1.0, -9) : 0;
+  const double rounding = sizeof(T) == 2 ? std::ldexp(1.0, -8) : 0;
   for (std::int64_t h = 0; h < s.head_dim; ++h) {
     const double expected = truth[static_cast<std::size_t>(h)] / sum;
     const double actual = static_cast<double>(static_cast<float>(O[static_cast<std::size_t>(row * s.head_dim + h)]));

@@ -1,45 +1,18 @@
-// Tensors of more than 2^31 elements without the memory for them: of each grid's blocks only those at both ends run,
-// and only the first and the last heads exist. The device tests run such shapes whole.
 #include <gtest/gtest.h>
 
 #include "emulator/counters.h"
 #include "support/cuda_backward.h"
+#include "support/cuda_ends.h"
 
 namespace nanolm::cuda {
 namespace {
-
-constexpr std::int64_t kHeads = 32;  // at either end hold data
-
-class EndsOfATensor {
- public:
-  explicit EndsOfATensor(std::int64_t elements) : buffer_(elements) {}
-  float* data() { return buffer_.data(); }
-  // `values` are those of kHeads heads.
-  void put(const Floats& values) {
-    const std::int64_t size = static_cast<std::int64_t>(values.size());
-    for (const std::int64_t first : {std::int64_t{0}, buffer_.size() - size})
-      CUDA_CHECK(cudaMemcpy(data() + first, values.data(), values.size() * 4, cudaMemcpyHostToDevice));
-  }
-  Floats last(std::size_t elements) {
-    Floats values(elements);
-    CUDA_CHECK(cudaMemcpy(values.data(), data() + buffer_.size() - static_cast<std::int64_t>(elements),
-                          values.size() * 4, cudaMemcpyDeviceToHost));
-    return values;
-  }
-
- private:
-  DeviceBuffer<float> buffer_;
-};
-Floats last_of(const Floats& heads) {
-  return {heads.end() - static_cast<std::ptrdiff_t>(heads.size()) / kHeads, heads.end()};
-}
 
 // The last head, of one tile of queries and one of keys, is computed by the last block of each grid.
 void expect_last_head(const Backward& b, const AttentionShape& s) {
   SCOPED_TRACE(b.name() + ", " + name(s));
   const emulator::BlockSample sample(16);
   AttentionShape ends = s, one = s;
-  ends.batch = kHeads, one.batch = 1;
+  ends.batch = kEndHeads, one.batch = 1;
   Problem p(ends, Scores::kNormal);
   p.data.V = p.data.K, p.dO = p.data.Q;  // and lie in one place: the emulator's addresses are limited
   const oracle::Forward truth = oracle::forward(ends, p.data.Q, p.data.K, p.data.V);
@@ -57,9 +30,9 @@ void expect_last_head(const Backward& b, const AttentionShape& s) {
     CUDA_CHECK(cudaDeviceSynchronize());
   });
   Problem last(one, Scores::kNormal);
-  last.data = {last_of(p.data.Q), last_of(p.data.K), last_of(p.data.V)};
-  last.O = last_of(p.O), last.dO = last_of(p.dO), last.lse = last_of(p.lse);
-  expect_close(last, {dQ.last(last.O.size()), dK.last(last.data.K.size()), dV.last(last.data.K.size())});
+  last.data = {of_last_head(p.data.Q), of_last_head(p.data.K), of_last_head(p.data.V)};
+  last.O = of_last_head(p.O), last.dO = of_last_head(p.dO), last.lse = of_last_head(p.lse);
+  expect_close(last, {dQ.last(q_size(one)), dK.last(kv_size(one)), dV.last(kv_size(one))});
 }
 
 TEST(Offsets, OfMoreThan2To31ElementsOfQueries) {

@@ -1,42 +1,18 @@
-// Tensors of more than 2^31 elements without the memory for them: of each grid's blocks only those at both ends run,
-// and only the first and the last heads exist. The device tests run such shapes whole.
 #include <gtest/gtest.h>
 
 #include "emulator/counters.h"
+#include "support/cuda_ends.h"
 #include "support/cuda_forward.h"
 
 namespace nanolm::cuda {
 namespace {
-
-constexpr std::int64_t kHeads = 32;  // at either end hold data
-
-class EndsOfATensor {
- public:
-  explicit EndsOfATensor(std::int64_t elements) : buffer_(elements) {}
-  float* data() { return buffer_.data(); }
-  // `values` are those of kHeads heads.
-  void put(const std::vector<float>& values) {
-    const std::int64_t size = static_cast<std::int64_t>(values.size());
-    for (const std::int64_t first : {std::int64_t{0}, buffer_.size() - size})
-      CUDA_CHECK(cudaMemcpy(data() + first, values.data(), values.size() * 4, cudaMemcpyHostToDevice));
-  }
-  std::vector<float> last(std::int64_t elements) {
-    std::vector<float> values(static_cast<std::size_t>(elements));
-    CUDA_CHECK(
-        cudaMemcpy(values.data(), data() + buffer_.size() - elements, values.size() * 4, cudaMemcpyDeviceToHost));
-    return values;
-  }
-
- private:
-  DeviceBuffer<float> buffer_;
-};
 
 // The last head, of at most 16 rows, is computed by at most 16 blocks at the grid's end: a block a row, or tiles.
 void expect_last_head(const Forward& f, const AttentionShape& s) {
   SCOPED_TRACE(f.name() + ", " + name(s));
   const emulator::BlockSample sample(16);
   AttentionShape ends = s, one = s;
-  ends.batch = kHeads, one.batch = 1;
+  ends.batch = kEndHeads, one.batch = 1;
   const AttentionData data = attention_data(ends, Scores::kNormal);
   EndsOfATensor Q(q_size(s)), K(kv_size(s)), V(kv_size(s)), O(q_size(s)), lse(lse_size(s));
   DeviceBuffer<unsigned char> workspace(static_cast<std::int64_t>(f.workspace_bytes(s)));
@@ -48,10 +24,7 @@ void expect_last_head(const Forward& f, const AttentionShape& s) {
     f.rung->forward(args);
     CUDA_CHECK(cudaDeviceSynchronize());
   });
-  const auto of_last = [](const std::vector<float>& heads, std::int64_t size) {
-    return std::vector<float>(heads.end() - size, heads.end());
-  };
-  expect_close(f, one, {of_last(data.Q, q_size(one)), of_last(data.K, kv_size(one)), of_last(data.V, kv_size(one))},
+  expect_close(f, one, {of_last_head(data.Q), of_last_head(data.K), of_last_head(data.V)},
                {O.last(q_size(one)), lse.last(lse_size(one))});
 }
 
