@@ -75,18 +75,20 @@ class Notes(unittest.TestCase):
                         self.assertIn((suite, name), tests)
         self.assertGreater(named, len(stems))
 
-    def test_tables_of_the_ladder_are_of_its_record(self):
-        printed = workbook.run(sys.executable, self.root / "scripts/ladder_tables.py",
-                               self.root / "notes/data/ladder_h200.json").text
-        block = re.search(r"<!-- ladder -->\n(.*?)<!-- /ladder -->", (self.root / "notes/cuda/ladder.md").read_text(), re.S)
-        self.assertEqual(block[1], printed, "scripts/ladder_tables.py RECORD --write puts them there")
-
-    def test_tables_of_the_counters_are_of_their_record(self):
-        printed = workbook.run(sys.executable, self.root / "scripts/ladder_counters.py", "table",
-                               self.root / "notes/data/ladder_counters_h200.json").text
-        note = (self.root / "notes/cuda/counters.md").read_text(encoding="utf-8")
-        block = re.search(r"<!-- counters -->\n(.*?)<!-- /counters -->", note, re.S)
-        self.assertEqual(block[1], printed, "scripts/ladder_counters.py table RECORD --write puts them there")
+    def test_tables_are_those_of_their_records(self):
+        for page, name, command in (
+                ("cuda/ladder.md", "ladder", "ladder_tables.py ladder_h200.json"),
+                ("cuda/ladder.md", "compare_torch_cuda", "compare_torch_cuda.py --from compare_torch_h200.json"),
+                ("cuda/counters.md", "counters", "ladder_counters.py table ladder_counters_h200.json"),
+                ("10_fast_attention.md", "compare_torch", "compare_torch.py --from fast_attention_cpu.json"),
+                ("10_fast_attention.md", "fast_steps", "fast_steps.py --from fast_steps_cpu.json")):
+            script, *arguments, record = command.split()
+            with self.subTest(f"{page}: {name}"):
+                printed = workbook.run(sys.executable, self.root / "scripts" / script, *arguments,
+                                       self.root / "notes/data" / record).text
+                note = (self.root / "notes" / page).read_text(encoding="utf-8")
+                block = re.search(rf"<!-- {name} -->\n(.*?)<!-- /{name} -->", note, re.S)
+                self.assertEqual(block[1], printed, f"scripts/{command} --write puts them there")
 
     def test_racecheck_sees_the_hazards_that_the_emulator_sees(self):
         record = json.loads((self.root / "notes/data/cuda_hazards_h200.json").read_text(encoding="utf-8"))["mistakes"]
@@ -101,13 +103,6 @@ class Notes(unittest.TestCase):
         for name, one in record.items():
             with self.subTest(name):
                 self.assertEqual(bool(one["racecheck"]), name in hazards)
-
-    def test_tables_of_the_fast_kernel_are_of_its_record(self):
-        printed = workbook.run(sys.executable, self.root / "scripts/compare_torch.py", "--from",
-                               self.root / "notes/data/fast_attention_cpu.json").text
-        note = (self.root / "notes/10_fast_attention.md").read_text()
-        block = re.search(r"<!-- compare_torch -->\n(.*?)<!-- /compare_torch -->", note, re.S)
-        self.assertEqual(block[1], printed, "scripts/compare_torch.py --from RECORD --write puts them there")
 
     def test_links_lead_to_files(self):
         pages = [*self.root.glob("*.md"), *(self.root / "notes").rglob("*.md")]

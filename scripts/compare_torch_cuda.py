@@ -1,0 +1,316 @@
+#!/usr/bin/env python3
+"""The ladder against PyTorch on a GPU, in one process, in turn, on the same tensors.
+
+    scripts/compare_torch_cuda.py --out notes/data/compare_torch_h200.json     measures; needs PyTorch and a GPU
+    scripts/compare_torch_cuda.py --from notes/data/compare_torch_h200.json    prints the tables of a record
+    ... --write                                                                puts them into notes/cuda/ladder.md
+
+Each round calls everyone once, forwards and backwards in turn, behind a write of twice the L2, so that nothing is found
+there. A ratio is a peer's time over ours in one round; a table has the median of the rounds, and the 95 % interval of
+that median. Decode is launched from CUDA graphs, ours and the peers'. --library: a libladder_c.so that was built elsewhere
+(cmake -DNANOLM_CUDA=ON, target ladder_c).
+"""
+
+import argparse
+import ctypes
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+
+from compare_torch import Problem, commit, median_interval, write_record
+from note_tables import put, table
+
+ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+NOTE = os.path.join(ROOT, "notes", "cuda", "ladder.md")
+HEADS, HEAD_DIM = 8, 64
+NAIVE, FLASH, DECODE, BACKWARD = (b"cuda/02_naive_attention", b"cuda/03_flash_forward", b"cuda/04_flash_decode",
+                                  b"cuda/05_flash_backward")
+
+
+class Tensors(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_void_p) for name in ("Q", "K", "V", "O", "lse", "workspace", "stream")]
+
+
+def load_library(path):
+    if not path:
+        build = os.path.join(ROOT, "build", "compare_torch_cuda")
+        settings = ["-DIMPL=reference", "-DNANOLM_CUDA=ON", "-DNANOLM_EMULATOR=OFF"]
+        for command in (["cmake", "-S", ROOT, "-B", build] + settings,
+                        ["cmake", "--build", build, "--target", "ladder_c"]):
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8")
+            if done.returncode:
+                raise Problem("%s failed:\n%s" % (" ".join(command), done.stdout[-2000:]))
+        path = os.path.join(build, "lib", "libladder_c.so")
+    library = ctypes.CDLL(path)
+    library.nanolm_workspace.restype = ctypes.c_int64
+    return library
+
+
+class Bench:
+    def __init__(self, torch, library, rounds):
+        self.torch, self.library, self.rounds = torch, library, rounds
+        self.flush = torch.empty(2 * torch.cuda.get_device_properties(0).L2_cache_size, dtype=torch.int8, device="cuda")
+
+    def normal(self, *shape, dtype=None):
+        return self.torch.randn(*shape, device="cuda", dtype=dtype or self.torch.float32)
+
+    def seconds(self, call):
+        """The device's time between two events. A pause of the device lets the host get ahead."""
+        torch = self.torch
+        self.flush.zero_()
+        torch.cuda._sleep(200000)
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        call()
+        end.record()
+        torch.cuda.synchronize()
+        return begin.elapsed_time(end) / 1e3
+
+    def graph(self, call):
+        call()
+        self.torch.cuda.synchronize()
+        graph = self.torch.cuda.CUDAGraph()
+        with self.torch.cuda.graph(graph):
+            call()
+        return graph.replay
+
+    def compare(self, case, calls):
+        """Fills the case with {who: samples}."""
+        samples = {who: [] for who in calls}
+        for call in calls.values():
+            call(), call()
+        for number in range(self.rounds):
+            for who in list(calls) if number % 2 == 0 else list(calls)[::-1]:
+                samples[who].append(self.seconds(calls[who]))
+        case["seconds"] = samples
+        what = ["%s %s" % item for item in case.items() if not isinstance(item[1], dict)]
+        times = ["%s %.3f ms" % (who, 1e3 * statistics.median(values)) for who, values in samples.items()]
+        print("%s: %s" % (", ".join(what), ", ".join(times)), file=sys.stderr, flush=True)
+        return case
+
+    def tensors(self, rung, sizes, Q, K, V, O, lse, is_decode=0):
+        bytes_ = self.library.nanolm_workspace(rung, sizes, is_decode)
+        workspace = self.torch.empty(max(bytes_, 1), dtype=self.torch.int8, device="cuda")
+        return workspace, Tensors(*(t.data_ptr() for t in (Q, K, V, O, lse, workspace)), None), bytes_
+
+    def launcher(self, function, rung, sizes, scale, flag, tensors, *more):
+        def call():
+            tensors.stream = self.torch.cuda.current_stream().cuda_stream
+            if function(rung, sizes, ctypes.c_float(scale), flag, ctypes.byref(tensors), *more):
+                raise Problem("%s refused the shape" % rung.decode())
+        return call
+
+    def checked(self, what, actual, expected, tolerance):
+        error = (actual.double() - expected.double()).abs().max().item()
+        if not error <= tolerance:
+            raise Problem("%s differs by %g" % (what, error))
+        return error
+
+    def peak_bytes(self, call):
+        """What PyTorch holds at most during a call, beyond what it held before."""
+        self.torch.cuda.synchronize()
+        self.torch.cuda.reset_peak_memory_stats()
+        before = self.torch.cuda.memory_allocated()
+        call()
+        self.torch.cuda.synchronize()
+        return self.torch.cuda.max_memory_allocated() - before
+
+    def forward(self, batch, seqlen, causal):
+        torch = self.torch
+        Q, K, V = (self.normal(batch, HEADS, seqlen, HEAD_DIM) for _ in range(3))
+        low = [t.bfloat16() for t in (Q, K, V)]
+        O, lse = torch.full_like(Q, math.nan), torch.empty(batch * HEADS * seqlen, device="cuda")
+        sizes = (ctypes.c_int64 * 6)(batch, HEADS, HEADS, seqlen, seqlen, HEAD_DIM)
+        scale = HEAD_DIM ** -0.5
+        hidden = None
+        if causal and seqlen <= 4096:
+            hidden = torch.ones(seqlen, seqlen, dtype=torch.bool, device="cuda").triu(1)
+
+        def naive():
+            scores = Q @ K.transpose(-1, -2) * scale
+            if causal:
+                scores = scores.masked_fill(hidden, -math.inf)
+            return scores.softmax(-1) @ V
+
+        def fused(tensors):
+            return torch.nn.functional.scaled_dot_product_attention(*tensors, is_causal=causal)
+
+        case = {"batch": batch, "seqlen": seqlen, "causal": causal, "bytes": {}}
+        keep, calls = [], {}
+        for who, rung in (("03", FLASH), ("02", NAIVE)):
+            if who == "02" and seqlen > 4096:
+                continue
+            workspace, tensors, case["bytes"][who] = self.tensors(rung, sizes, Q, K, V, O, lse)
+            keep.append(workspace)
+            calls[who] = self.launcher(self.library.nanolm_forward, rung, sizes, scale, int(causal), tensors)
+            calls[who]()
+            case["error"] = self.checked("rung " + who, O, fused([Q, K, V]), 1e-4)
+        if seqlen <= 4096:
+            calls["PyTorch, naive"] = naive
+        calls["PyTorch, fp32"], calls["PyTorch, bf16"] = lambda: fused([Q, K, V]), lambda: fused(low)
+        for who, call in calls.items():
+            if who not in case["bytes"]:
+                case["bytes"][who] = self.peak_bytes(call)
+        return self.compare(case, calls)
+
+    def decode(self, batch, seqlen):
+        torch, q_heads, kv_heads, head_dim = self.torch, 32, 8, 128
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+        Q = self.normal(batch, q_heads, 1, head_dim, dtype=torch.bfloat16)
+        K, V = (self.normal(batch, kv_heads, seqlen, head_dim, dtype=torch.bfloat16) for _ in range(2))
+        O, lse = torch.full_like(Q, math.nan), torch.empty(batch * q_heads, device="cuda")
+        sizes = (ctypes.c_int64 * 6)(batch, q_heads, kv_heads, 1, seqlen, head_dim)
+        workspace, tensors, bytes_ = self.tensors(DECODE, sizes, Q, K, V, O, lse, 1)
+        ours = self.launcher(self.library.nanolm_decode, DECODE, sizes, head_dim ** -0.5, 1, tensors)
+
+        def peer(backend):
+            def call():
+                with sdpa_kernel(backend):
+                    return torch.nn.functional.scaled_dot_product_attention(Q, K, V, enable_gqa=True)
+            return call
+
+        ours()
+        truth = torch.nn.functional.scaled_dot_product_attention(*(t[:1].double() for t in (Q, K, V)), enable_gqa=True)
+        case = {"batch": batch, "seqlen": seqlen, "cache_bytes": 2 * K.numel() * K.element_size(), "workspace": bytes_,
+                "error": self.checked("rung 04", O[:1], truth, 3e-3)}
+        calls = {"04": ours, "cuDNN": peer(SDPBackend.CUDNN_ATTENTION),
+                 "FlashAttention-2": peer(SDPBackend.FLASH_ATTENTION)}
+        return self.compare(case, {who: self.graph(call) for who, call in calls.items()})
+
+    def backward(self, seqlen, causal):
+        torch, batch = self.torch, 4
+        Q, K, V, dO = (self.normal(batch, HEADS, seqlen, HEAD_DIM) for _ in range(4))
+        O, lse = torch.empty_like(Q), torch.empty(batch * HEADS * seqlen, device="cuda")
+        sizes = (ctypes.c_int64 * 6)(batch, HEADS, HEADS, seqlen, seqlen, HEAD_DIM)
+        scale = HEAD_DIM ** -0.5
+        _, before, _ = self.tensors(FLASH, sizes, Q, K, V, O, lse)
+        self.launcher(self.library.nanolm_forward, FLASH, sizes, scale, int(causal), before)()
+        workspace, tensors, _ = self.tensors(BACKWARD, sizes, Q, K, V, O, lse)
+        gradients = [torch.full_like(Q, math.nan) for _ in range(3)]
+        ours = self.launcher(self.library.nanolm_backward, BACKWARD, sizes, scale, int(causal), tensors,
+                             *(ctypes.c_void_p(t.data_ptr()) for t in [dO] + gradients))
+        leaves = [t.clone().requires_grad_() for t in (Q, K, V)]
+        out = torch.nn.functional.scaled_dot_product_attention(*leaves, is_causal=causal)
+
+        def peer():
+            return torch.autograd.grad(out, leaves, dO, retain_graph=True)
+
+        ours()
+        error = max(self.checked("rung 05", a, b, 1e-3) for a, b in zip(gradients, peer()))
+        return self.compare({"seqlen": seqlen, "causal": causal, "batch": batch, "error": error},
+                            {"05": ours, "PyTorch, fp32": peer})
+
+
+def measure(options):
+    try:
+        import torch
+    except ImportError:
+        raise Problem("PyTorch is not installed in this Python: pip install torch") from None
+    if not torch.cuda.is_available():
+        raise Problem("PyTorch finds no GPU here; --from notes/data/compare_torch_h200.json shows a recorded run")
+    torch.backends.cuda.matmul.allow_tf32 = False
+    bench = Bench(torch, load_library(options.library), options.rounds)
+    driver = subprocess.run(["nvidia-smi", "--query-gpu=driver_version,clocks.max.sm", "--format=csv,noheader"],
+                            stdout=subprocess.PIPE, encoding="utf-8").stdout.strip()
+    record = {"device": torch.cuda.get_device_name(), "driver_and_highest_clock": driver, "torch": torch.__version__,
+              "cuda": torch.version.cuda, "cudnn": torch.backends.cudnn.version(), "commit": options.commit or commit(),
+              "heads": HEADS, "head_dim": HEAD_DIM, "forward": [], "decode": [], "backward": []}
+    with torch.no_grad():
+        for batch in (1, 4):
+            for seqlen in options.sizes:
+                for causal in (False, True):
+                    record["forward"].append(bench.forward(batch, seqlen, causal))
+        for batch, seqlen in ((16, 8192), (64, 8192), (1, 131072), (1, 8192), (16, 1024), (1, 1024)):
+            record["decode"].append(bench.decode(batch, seqlen))
+    for seqlen in (1024, 2048, 4096, 8192):
+        for causal in (False, True):
+            record["backward"].append(bench.backward(seqlen, causal))
+    return record
+
+
+def ms(case, who):
+    return "%.3f" % (1e3 * statistics.median(case["seconds"][who])) if who in case["seconds"] else ""
+
+
+def ratio(case, ours, who):
+    if who not in case["seconds"]:
+        return ""
+    values = [peer / own for own, peer in zip(case["seconds"][ours], case["seconds"][who])]
+    return "%.2f (%.2f to %.2f)" % ((statistics.median(values),) + median_interval(values))
+
+
+def mebibytes(count):
+    return "%.1f" % (count / 2 ** 20) if count is not None else ""
+
+
+def yes(case):
+    return "yes" if case["causal"] else "no"
+
+
+def report(record):
+    rows = [[str(case["batch"]), str(case["seqlen"]), yes(case)]
+            + [ms(case, who) for who in ("02", "03", "PyTorch, naive", "PyTorch, fp32", "PyTorch, bf16")]
+            + [ratio(case, "03", who) for who in ("02", "PyTorch, fp32")] for case in record["forward"]]
+    memory = []
+    for case in record["forward"]:
+        if case["batch"] == 4 and not case["causal"]:
+            memory.append([str(case["seqlen"])] + [mebibytes(case["bytes"].get(who)) for who in
+                                                   ("02", "03", "PyTorch, naive", "PyTorch, fp32")])
+    peers = ["cuDNN", "FlashAttention-2"]
+    decode = [[str(case["batch"]), str(case["seqlen"])]
+              + ["%.2f" % (case["cache_bytes"] / 1e12 / statistics.median(case["seconds"][who])) for who in ["04"] + peers]
+              + [ratio(case, "04", who) for who in peers] for case in record["decode"]]
+    backward = [[str(case["seqlen"]), yes(case), ms(case, "05"), ms(case, "PyTorch, fp32"),
+                 ratio(case, "05", "PyTorch, fp32")] for case in record["backward"]]
+    return "\n\n".join([
+        "%s (driver, highest SM clock: %s), PyTorch %s, cuDNN %s. A ratio above 1: ours is faster."
+        % (record["device"], record["driver_and_highest_clock"], record["torch"], record["cudnn"]),
+        "**Forward, %d heads, H = %d, fp32 but for the last column of times.**" % (record["heads"], record["head_dim"]),
+        table(["batch", "S", "causal", "02, ms", "03, ms", "PyTorch naive, ms", "PyTorch fp32, ms", "PyTorch bf16, ms",
+               "02 / 03", "PyTorch fp32 / 03"], rows),
+        "**Memory beyond Q, K and V of batch 4, MiB.** Ours: the workspace; PyTorch's: what it holds at most, its output "
+        "included.", table(["S", "02", "03", "PyTorch naive", "PyTorch fp32"], memory),
+        "**Decode, bf16, 32 query heads, 8 kv heads, H = 128, TB/s of the cache.**",
+        table(["batch", "S", "04", "cuDNN", "FlashAttention-2", "cuDNN / 04", "FlashAttention-2 / 04"], decode),
+        "**Backward, fp32, batch 4, H = %d.**" % record["head_dim"],
+        table(["S", "causal", "05, ms", "PyTorch, ms", "PyTorch / 05"], backward)]) + "\n"
+
+
+def numbers(text):
+    return [int(word) for word in text.split(",") if word]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--from", dest="source", metavar="FILE", help="a record instead of a measurement")
+    parser.add_argument("--out", metavar="FILE", help="where to keep the record, with every sample")
+    parser.add_argument("--write", action="store_true", help="put the tables into notes/cuda/ladder.md")
+    parser.add_argument("--library", metavar="FILE", help="libladder_c.so, built elsewhere")
+    parser.add_argument("--commit", help="what the library was built from, where this is no clone")
+    parser.add_argument("--sizes", type=numbers, default=[256, 512, 1024, 2048, 4096, 8192, 16384], metavar="256,...")
+    parser.add_argument("--rounds", type=int, default=9)
+    options = parser.parse_args()
+    try:
+        if options.source:
+            with open(options.source, encoding="utf-8") as file:
+                record = json.load(file)
+        else:
+            record = measure(options)
+        if options.out:
+            write_record(options.out, record)
+        text = report(record)
+        if options.write:
+            put(NOTE, "compare_torch_cuda", text)
+        else:
+            print(text, end="")
+    except (Problem, OSError) as problem:
+        print("compare_torch_cuda: %s" % problem, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
