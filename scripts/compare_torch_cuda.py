@@ -19,6 +19,7 @@ import os
 import statistics
 import subprocess
 import sys
+import time
 
 from compare_torch import Problem, commit, median_interval, write_record
 from note_tables import put, table
@@ -61,7 +62,7 @@ class Bench:
         """The device's time between two events. A pause of the device lets the host get ahead."""
         torch = self.torch
         self.flush.zero_()
-        torch.cuda._sleep(200000)
+        torch.cuda._sleep(2000000)  # about a millisecond
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         begin.record()
         call()
@@ -118,6 +119,56 @@ class Bench:
         self.torch.cuda.synchronize()
         return self.torch.cuda.max_memory_allocated() - before
 
+    def roofs(self):
+        """What this device does at most: bytes copied and read, FLOP of matrix products; samples of each."""
+        torch, size = self.torch, 2 ** 30
+        a, b = (torch.empty(size, device="cuda").normal_() for _ in range(2))
+        left, right = (self.normal(8192, 8192) for _ in range(2))
+        low = [left.bfloat16(), right.bfloat16()]
+        calls = {"copy": lambda: b.copy_(a), "read": lambda: torch.sum(a), "read, largest": lambda: torch.amax(a),
+                 "fp32 matmul": lambda: left @ right, "bf16 matmul": lambda: low[0] @ low[1]}
+        case = self.compare({"what": "roofs"}, calls)
+        case["work"] = {"copy": 8.0 * size, "read": 4.0 * size, "read, largest": 4.0 * size,
+                        "fp32 matmul": 2.0 * 8192 ** 3, "bf16 matmul": 2.0 * 8192 ** 3}
+        return case
+
+    def clocks(self, seqlen):
+        """Rung 03 by the host's clock without and with a wait, by events, and its first call of all."""
+        torch, batch, case = self.torch, 4, {"seqlen": seqlen}
+        Q, K, V = (self.normal(batch, HEADS, seqlen, HEAD_DIM) for _ in range(3))
+        O, lse = torch.empty_like(Q), torch.empty(batch * HEADS * seqlen, device="cuda")
+        sizes = (ctypes.c_int64 * 6)(batch, HEADS, HEADS, seqlen, seqlen, HEAD_DIM)
+        _, tensors, _ = self.tensors(FLASH, sizes, Q, K, V, O, lse)
+        call = self.launcher(self.library.nanolm_forward, FLASH, sizes, HEAD_DIM ** -0.5, 0, tensors)
+
+        def by_host(wait):
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            call()
+            if wait:
+                torch.cuda.synchronize()
+            spent = time.perf_counter() - start
+            torch.cuda.synchronize()
+            return spent
+
+        case["first_s"] = by_host(True)
+        by_host(True)
+        case["seconds"] = {"no wait": [by_host(False) for _ in range(self.rounds)],
+                           "wait": [by_host(True) for _ in range(self.rounds)],
+                           "events": [self.seconds(call) for _ in range(self.rounds)]}
+        return case
+
+    def caches(self, seqlen):
+        """Decode of a cache that fits the L2, behind a write of twice its size and behind itself."""
+        case, call = self.decode_call(1, seqlen)
+        flush, rounds = self.flush, range(self.rounds)
+        call(), call()
+        case["seconds"] = {"flushed": [self.seconds(call) for _ in rounds]}
+        self.flush = self.flush[:1]
+        case["seconds"]["warm"] = [self.seconds(call) for _ in rounds]
+        self.flush = flush
+        return case
+
     def forward(self, batch, seqlen, causal):
         torch = self.torch
         Q, K, V = (self.normal(batch, HEADS, seqlen, HEAD_DIM) for _ in range(3))
@@ -156,29 +207,37 @@ class Bench:
                 case["bytes"][who] = self.peak_bytes(call)
         return self.compare(case, calls)
 
-    def decode(self, batch, seqlen):
+    def decode_call(self, batch, seqlen):
+        """The case, checked, and rung 04 as a CUDA graph; its tensors live as long as it does."""
         torch, q_heads, kv_heads, head_dim = self.torch, 32, 8, 128
-        from torch.nn.attention import SDPBackend, sdpa_kernel
         Q = self.normal(batch, q_heads, 1, head_dim, dtype=torch.bfloat16)
         K, V = (self.normal(batch, kv_heads, seqlen, head_dim, dtype=torch.bfloat16) for _ in range(2))
         O, lse = torch.full_like(Q, math.nan), torch.empty(batch * q_heads, device="cuda")
         sizes = (ctypes.c_int64 * 6)(batch, q_heads, kv_heads, 1, seqlen, head_dim)
         workspace, tensors, bytes_ = self.tensors(DECODE, sizes, Q, K, V, O, lse, 1)
         ours = self.launcher(self.library.nanolm_decode, DECODE, sizes, head_dim ** -0.5, 1, tensors)
+        ours()
+        truth = torch.nn.functional.scaled_dot_product_attention(*(t[:1].double() for t in (Q, K, V)), enable_gqa=True)
+        case = {"batch": batch, "seqlen": seqlen, "cache_bytes": 2 * K.numel() * K.element_size(), "workspace": bytes_,
+                "error": self.checked("rung 04", O[:1], truth, 3e-3)}
+        replay = self.graph(ours)
+        self.kept = Q, K, V, O, lse, workspace
+        return case, replay
+
+    def decode(self, batch, seqlen):
+        torch = self.torch
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+        case, ours = self.decode_call(batch, seqlen)
+        Q, K, V = self.kept[:3]
 
         def peer(backend):
             def call():
                 with sdpa_kernel(backend):
                     return torch.nn.functional.scaled_dot_product_attention(Q, K, V, enable_gqa=True)
-            return call
+            return self.graph(call)
 
-        ours()
-        truth = torch.nn.functional.scaled_dot_product_attention(*(t[:1].double() for t in (Q, K, V)), enable_gqa=True)
-        case = {"batch": batch, "seqlen": seqlen, "cache_bytes": 2 * K.numel() * K.element_size(), "workspace": bytes_,
-                "error": self.checked("rung 04", O[:1], truth, 3e-3)}
-        calls = {"04": ours, "cuDNN": peer(SDPBackend.CUDNN_ATTENTION),
-                 "FlashAttention-2": peer(SDPBackend.FLASH_ATTENTION)}
-        return self.compare(case, {who: self.graph(call) for who, call in calls.items()})
+        return self.compare(case, {"04": ours, "cuDNN": peer(SDPBackend.CUDNN_ATTENTION),
+                                   "FlashAttention-2": peer(SDPBackend.FLASH_ATTENTION)})
 
     def backward(self, seqlen, causal):
         torch, batch = self.torch, 4
@@ -219,6 +278,9 @@ def measure(options):
               "cuda": torch.version.cuda, "cudnn": torch.backends.cudnn.version(), "commit": options.commit or commit(),
               "heads": HEADS, "head_dim": HEAD_DIM, "forward": [], "decode": [], "backward": []}
     with torch.no_grad():
+        record["clocks"] = [bench.clocks(seqlen) for seqlen in (256, 1024, 4096)]
+        record["caches"] = [bench.caches(seqlen) for seqlen in (1024, 4096, 8192)]
+        record["roofs"] = bench.roofs()
         for batch in (1, 4):
             for seqlen in options.sizes:
                 for causal in (False, True):
@@ -250,10 +312,27 @@ def yes(case):
     return "yes" if case["causal"] else "no"
 
 
+def roof(record, *whats):
+    """The best of them, a second."""
+    case = record["roofs"]
+    return max(case["work"][what] / statistics.median(case["seconds"][what]) for what in whats)
+
+
+def share(rate, most, what):
+    if rate > 1.02 * most:
+        raise Problem("%s is above its roof, %g of %g: one of the two is wrong" % (what, rate, most))
+    return "%.0f %%" % (100 * rate / most)
+
+
 def report(record):
+    copy, read = roof(record, "copy"), roof(record, "read", "read, largest")
+    flop = roof(record, "fp32 matmul")
     rows = [[str(case["batch"]), str(case["seqlen"]), yes(case)]
             + [ms(case, who) for who in ("02", "03", "PyTorch, naive", "PyTorch, fp32", "PyTorch, bf16")]
-            + [ratio(case, "03", who) for who in ("02", "PyTorch, fp32")] for case in record["forward"]]
+            + [ratio(case, "03", who) for who in ("02", "PyTorch, fp32")]
+            + [share((2 if case["causal"] else 4) * case["batch"] * record["heads"] * case["seqlen"] ** 2
+                     * record["head_dim"] / statistics.median(case["seconds"]["03"]), flop, "rung 03")]
+            for case in record["forward"]]
     memory = []
     for case in record["forward"]:
         if case["batch"] == 4 and not case["causal"]:
@@ -262,19 +341,35 @@ def report(record):
     peers = ["cuDNN", "FlashAttention-2"]
     decode = [[str(case["batch"]), str(case["seqlen"])]
               + ["%.2f" % (case["cache_bytes"] / 1e12 / statistics.median(case["seconds"][who])) for who in ["04"] + peers]
-              + [ratio(case, "04", who) for who in peers] for case in record["decode"]]
+              + [ratio(case, "04", who) for who in peers]
+              + [share(case["cache_bytes"] / statistics.median(case["seconds"]["04"]), read, "rung 04")]
+              for case in record["decode"]]
+    clocks = [[str(case["seqlen"]), ms(case, "no wait"), ms(case, "wait"), ms(case, "events"),
+               "%.1f" % (1e3 * case["first_s"])] for case in record["clocks"]]
+    caches = [[str(case["seqlen"]), mebibytes(case["cache_bytes"])]
+              + ["%.2f" % (case["cache_bytes"] / 1e12 / statistics.median(case["seconds"][how]))
+                 for how in ("flushed", "warm")] for case in record["caches"]]
     backward = [[str(case["seqlen"]), yes(case), ms(case, "05"), ms(case, "PyTorch, fp32"),
                  ratio(case, "05", "PyTorch, fp32")] for case in record["backward"]]
     return "\n\n".join([
         "%s (driver, highest SM clock: %s), PyTorch %s, cuDNN %s. A ratio above 1: ours is faster."
-        % (record["device"], record["driver_and_highest_clock"], record["torch"], record["cudnn"]),
+        % (record["device"], record["driver_and_highest_clock"], record["torch"], record["cudnn"])
+        + " Measured in the same run: %.2f TB/s copied (read and written), %.2f TB/s read, %.1f TFLOP/s of PyTorch's fp32 "
+        "matrix product, %.0f of its bf16 product."
+        % (copy / 1e12, read / 1e12, flop / 1e12, roof(record, "bf16 matmul") / 1e12),
+        "**Rung 03 by three clocks, batch 4, ms.** Without a wait the host's clock times the launch and nothing else. The "
+        "first call of the process also loads the kernel.",
+        table(["S", "host, no sync()", "host, sync()", "events", "the first call, sync()"], clocks),
+        "**Decode of one sequence, TB/s: with a flushed L2 and a warm one.** The second is no rate of the memory.",
+        table(["S", "cache, MiB", "flushed", "warm"], caches),
         "**Forward, %d heads, H = %d, fp32 but for the last column of times.**" % (record["heads"], record["head_dim"]),
         table(["batch", "S", "causal", "02, ms", "03, ms", "PyTorch naive, ms", "PyTorch fp32, ms", "PyTorch bf16, ms",
-               "02 / 03", "PyTorch fp32 / 03"], rows),
+               "02 / 03", "PyTorch fp32 / 03", "03 of the fp32 matmul"], rows),
         "**Memory beyond Q, K and V of batch 4, MiB.** Ours: the workspace; PyTorch's: what it holds at most, its output "
         "included.", table(["S", "02", "03", "PyTorch naive", "PyTorch fp32"], memory),
         "**Decode, bf16, 32 query heads, 8 kv heads, H = 128, TB/s of the cache.**",
-        table(["batch", "S", "04", "cuDNN", "FlashAttention-2", "cuDNN / 04", "FlashAttention-2 / 04"], decode),
+        table(["batch", "S", "04", "cuDNN", "FlashAttention-2", "cuDNN / 04", "FlashAttention-2 / 04",
+               "04 of reading"], decode),
         "**Backward, fp32, batch 4, H = %d.**" % record["head_dim"],
         table(["S", "causal", "05, ms", "PyTorch, ms", "PyTorch / 05"], backward)]) + "\n"
 
