@@ -26,7 +26,8 @@ usage: scripts/workbook VERB [...]
   solution LESSON                the reference's answer beside yours, once yours passes (or --give-up)
   reset LESSON                   a lesson back to its stub; what you wrote is kept
   test                           prove the answers: run the whole suite on reference/
-  bench [--quick]                measure naive against tiled attention: tables and plots in results/
+  bench [--quick]                measure naive against tiled attention: tables and plots in results/; --device cuda
+                                 measures the CUDA ladder beside PyTorch
   mistakes [LESSON]              prove the tests: every known mistake must fail, and be named; --cuda: those in CUDA rungs
   grade PATH... [--seed S]       points for submissions, each run in a sandbox (instructors, Linux)
   release OUT [--since OLD] [--without-answers]   a copy for students (instructors)
@@ -50,7 +51,8 @@ HELP_IN_RUSSIAN = """\
   solution LESSON                ответ из reference рядом с вашим, когда ваш верен (или --give-up)
   reset LESSON                   вернуть урок к заготовке; написанное сохраняется
   test                           доказать решения: все тесты на reference/
-  bench [--quick]                измерить наивное внимание против тайлового: таблицы и графики в results/
+  bench [--quick]                измерить наивное внимание против тайлового: таблицы и графики в results/;
+                                 --device cuda измеряет лестницу CUDA рядом с PyTorch
   mistakes [LESSON]              доказать тесты: каждая известная ошибка должна быть найдена и названа; --cuda: ошибки в CUDA-ядрах
   grade PATH... [--seed S]       баллы за работы, каждая в песочнице (преподавателям, Linux)
   release OUT [--since OLD] [--without-answers]   копия для студентов (преподавателям)
@@ -128,6 +130,8 @@ def parsers():
     measure = verb("bench", bench.run, "Measures naive against tiled attention. Other arguments are passed on to "
                                        "scripts/attention_bench.py; its own --help lists them.")
     measure.add_argument("--quick", action="store_true", help="fewer sizes and samples, under a minute")
+    measure.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="cuda: the ladder beside PyTorch on a "
+                         "GPU; --device cuda --from notes/data/compare_torch_h200.json shows a recorded run without one")
     answers = os.path.isdir(os.path.join(week.ROOT, "reference"))  # an edition for students may lack them
     measure.add_argument("--impl", default="reference" if answers else "exercises", metavar="TREE", help=impl)
     bank = verb("mistakes", mistakes.run, "Runs the suite against every known mistake in tests/mistakes. Exit status 1: "

@@ -1,6 +1,10 @@
-"""`scripts/workbook bench`: builds attention_bench and has scripts/attention_bench.py measure with it."""
+"""`scripts/workbook bench`: builds attention_bench and has scripts/attention_bench.py measure with it.
+
+`--device cuda`: scripts/compare_torch_cuda.py, which builds the ladder and measures it beside PyTorch, or `--from` a record.
+"""
 
 import os
+import sys
 
 from . import build_folder, processes, setup_machine
 from .console import Problem, end_progress, progress, say
@@ -8,6 +12,12 @@ from .week import ROOT, find_tree, shown
 
 
 def run(options):
+    if options.device == "cuda":
+        # PyTorch is not the workbook's: it is that of the Python that runs this.
+        script = os.path.join(ROOT, "scripts", "compare_torch_cuda.py")
+        if any(argument.startswith("--from") for argument in options.passed_on):
+            say("Recorded, not measured here.")
+        return processes.stream([sys.executable, "-B", script] + options.passed_on, env=dict(os.environ))
     tree = find_tree(options.impl)
     import attention_bench  # only this verb needs it
     arguments = ["--out", os.path.join(ROOT, "results")] + options.passed_on + ["--quick"] * options.quick

@@ -360,6 +360,11 @@ SENTENCES = (
      "Измеряет наивное внимание против тайлового. Прочие аргументы передаются scripts/attention_bench.py; их перечисляет "
      "его --help."),
     ("fewer sizes and samples, under a minute", "меньше размеров и замеров, меньше минуты"),
+    ("cuda: the ladder beside PyTorch on a GPU; --device cuda --from notes/data/compare_torch_h200.json shows a recorded "
+     "run without one",
+     "cuda: лестница рядом с PyTorch на GPU; --device cuda --from notes/data/compare_torch_h200.json показывает "
+     "записанный прогон без GPU"),
+    ("Recorded, not measured here.", "Записано раньше, не измерено здесь."),
     ("Removes build folders and what an in-source build leaves behind; nothing git tracks.",
      "Удаляет папки сборки и следы сборки в исходной папке; ничего из того, что отслеживает git."),
     ("Copies the exercises to a new or empty folder and remembers it: check, next, watch and the others work on it, and no "
