@@ -14,46 +14,35 @@ part of the workbook; it is one line to install:
     python3 -m venv torch_venv && torch_venv/bin/pip install torch --index-url https://download.pytorch.org/whl/cpu
 """
 
-import argparse
 import ctypes
-import json
 import math
 import os
 import platform
 import re
 import statistics
-import subprocess
 import sys
 import time
 
-from note_tables import put, table
+from note_tables import table
+from side_by_side import (ROOT, Problem, build, commit, compiler, milliseconds, numbers, parser, processor, ratio_text,
+                          ratios, run)
 
-ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-NOTE = os.path.join(ROOT, "notes", "10_fast_attention.md")
+NOTE = "notes/10_fast_attention.md"
 HOW = ("PyTorch is not installed in this Python: python3 -m venv torch_venv && torch_venv/bin/pip install torch "
        "--index-url https://download.pytorch.org/whl/cpu, then torch_venv/bin/python scripts/compare_torch.py")
 HEADS = 8
 PAUSE, WARM = 0.03, 0.01  # seconds; libgomp's threads spin for about 5 ms
 
 
-class Problem(Exception):
-    pass
-
-
-def load_library(build):
+def load_library(folder):
     """The built reference with its C functions."""
-    build = build or os.path.join(ROOT, "build", "compare_torch")
-    settings = ["-DIMPL=reference", "-DNANOLM_CUDA=OFF", "-DNANOLM_EMULATOR=OFF"]
-    for command in (["cmake", "-S", ROOT, "-B", build] + settings,
-                    ["cmake", "--build", build, "--target", "fast_attention_c"]):
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8")
-        if done.returncode:
-            raise Problem("%s failed:\n%s" % (" ".join(command), done.stdout[-2000:]))
+    folder = folder or os.path.join(ROOT, "build", "compare_torch")
+    build(folder, ["-DIMPL=reference", "-DNANOLM_CUDA=OFF", "-DNANOLM_EMULATOR=OFF"], "fast_attention_c")
     name = "libfast_attention_c" + (".dylib" if sys.platform == "darwin" else ".so")
-    library = ctypes.CDLL(os.path.join(build, "lib", name))
+    library = ctypes.CDLL(os.path.join(folder, "lib", name))
     library.nanolm_multiply_adds.restype = ctypes.c_double
     library.nanolm_multiply_adds.argtypes = [ctypes.c_int64]
-    with open(os.path.join(build, "CMakeCache.txt"), encoding="utf-8") as file:
+    with open(os.path.join(folder, "CMakeCache.txt"), encoding="utf-8") as file:
         cache = dict(re.findall(r"^(\w+):\w+=(.*)$", file.read(), re.M))
     return library, cache
 
@@ -215,7 +204,7 @@ def measure(options):
     record = {"machine": processor(), "system": "%s %s" % (platform.system(), platform.machine()), "cores": os.cpu_count(), "heads": HEADS,
               "torch": torch.__version__, "torch_instructions": torch.backends.cpu.get_cpu_capability(),
               "torch_mkl": torch.backends.mkl.is_available(), "python": platform.python_version(),
-              "compiler": compiler(cache), "vector_flags": cache.get("NANOLM_VECTOR_FLAGS", ""),
+              "compiler": compiler(cache["CMAKE_CXX_COMPILER"]), "vector_flags": cache.get("NANOLM_VECTOR_FLAGS", ""),
               "lanes": library.nanolm_lanes(), "commit": commit(), "load_average": os.getloadavg(),
               "peak_flop_per_s": peak, "matmul_flop_per_s": matmul,
               "decode": [], "backward": [], "forward": []}
@@ -241,49 +230,7 @@ def measure(options):
 
 
 def told(what, case):
-    print("%s: %s" % (what, ratio_text(case)), file=sys.stderr, flush=True)
-
-
-def processor():
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            return re.search(r"^model name\s*: (.*)$", file.read(), re.M)[1]
-    except (OSError, TypeError):
-        return platform.processor() or platform.machine()
-
-
-def compiler(cache):
-    done = subprocess.run([cache["CMAKE_CXX_COMPILER"], "--version"], stdout=subprocess.PIPE, encoding="utf-8")
-    return done.stdout.splitlines()[0]
-
-
-def commit():
-    done = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL, encoding="utf-8")
-    return done.stdout.strip()
-
-
-def median_interval(values):
-    """The 95 % interval of the median: the k-th smallest and k-th largest value, k from the binomial distribution."""
-    n, k, below = len(values), 0, 0.0
-    while True:
-        below += math.comb(n, k) / 2 ** n
-        if below > 0.025:
-            break
-        k += 1
-    ordered = sorted(values)
-    if k == 0:
-        return -math.inf, math.inf
-    return ordered[k - 1], ordered[n - k]
-
-
-def ratios(case):
-    return [peer / ours for ours, peer in zip(case["ours_s"], case["peer_s"])]
-
-
-def ratio_text(case):
-    values = ratios(case)
-    return "%.2f (%.2f to %.2f)" % ((statistics.median(values),) + median_interval(values))
+    print("%s: %s" % (what, ratio_text(case["ours_s"], case["peer_s"])), file=sys.stderr, flush=True)
 
 
 def geometric_mean(values):
@@ -294,8 +241,10 @@ def yes(case):
     return "yes" if case["causal"] else "no"
 
 
-def milliseconds(value):
-    return "%.2f" % (1e3 * value)
+def times(case):
+    """Both sides' times and their ratio, for a table."""
+    ours, peers = case["ours_s"], case["peer_s"]
+    return [milliseconds(ours, 2), milliseconds(peers, 2), ratio_text(ours, peers)]
 
 
 def report(record):
@@ -308,15 +257,14 @@ def report(record):
                 record["matmul_flop_per_s"] / 1e9, record["heads"])]
     rows = []
     for case in record["forward"]:
-        ours, peer = statistics.median(case["ours_s"]), statistics.median(case["peer_s"])
+        ours = statistics.median(case["ours_s"])
         share = statistics.median(case["flop"] / t / p for t, p in zip(case["ours_s"], case["peak_flop_per_s"]))
-        rows.append([str(case["threads"]), str(case["head_dim"]), str(case["seqlen"]), yes(case), milliseconds(ours),
-                     milliseconds(peer), ratio_text(case), "%.1f" % (case["flop"] / ours / 1e9),
+        rows.append([str(case["threads"]), str(case["head_dim"]), str(case["seqlen"]), yes(case)] + times(case) + ["%.1f" % (case["flop"] / ours / 1e9),
                      "%.0f %%" % (100 * share / case["threads"]), str(len(case["ours_s"]))])
     parts.append(table(["threads", "head_dim", "S", "causal", "ours, ms", "PyTorch, ms", "ratio (95 %)", "GFLOP/s",
                         "of the peak", "rounds"], rows))
     for causal in (False, True):
-        values = [statistics.median(ratios(case)) for case in record["forward"] if case["causal"] == causal]
+        values = [statistics.median(ratios(case["ours_s"], case["peer_s"])) for case in record["forward"] if case["causal"] == causal]
         if values:
             parts.append("%s mask: geometric mean of the ratios %.2f, smallest %.2f." % (
                 "Causal" if causal else "Without", geometric_mean(values), min(values)))
@@ -338,63 +286,33 @@ def report(record):
                      "same rounds.")
         rows = []
         for case in record["decode"]:
-            ours, peer = statistics.median(case["ours_s"]), statistics.median(case["peer_s"])
+            ours = statistics.median(case["ours_s"])
             share = statistics.median(read / ours for ours, read in zip(case["ours_s"], case["read_s"]))
-            rows.append([str(case["threads"]), str(case["seqlen"]), milliseconds(ours), milliseconds(peer),
-                         ratio_text(case), "%.1f" % (case["bytes"] / ours / 1e9), "%.0f %%" % (100 * share)])
+            rows.append([str(case["threads"]), str(case["seqlen"]), *times(case),
+                         "%.1f" % (case["bytes"] / ours / 1e9), "%.0f %%" % (100 * share)])
         parts.append(table(["threads", "S", "ours, ms", "PyTorch, ms", "ratio (95 %)", "GB/s", "of reading"], rows))
     if record["backward"]:
         parts.append("The backward pass alone, head_dim 64; PyTorch's from a graph that is kept.")
         rows = []
         for case in record["backward"]:
-            ours, peer = statistics.median(case["ours_s"]), statistics.median(case["peer_s"])
-            rows.append([str(case["threads"]), str(case["seqlen"]), yes(case), milliseconds(ours), milliseconds(peer),
-                         ratio_text(case), "%.1f" % (case["flop"] / ours / 1e9)])
+            ours = statistics.median(case["ours_s"])
+            rows.append([str(case["threads"]), str(case["seqlen"]), yes(case), *times(case),
+                         "%.1f" % (case["flop"] / ours / 1e9)])
         parts.append(table(["threads", "S", "causal", "ours, ms", "PyTorch, ms", "ratio (95 %)", "GFLOP/s"], rows))
     return "\n\n".join(parts) + "\n"
 
 
-def write_record(path, record):
-    with open(path, "w", encoding="utf-8") as file:
-        text = json.dumps(record, indent=1)  # and the samples of a case in one line
-        file.write(re.sub(r"\[[-\d.e+,\s]+\]", lambda samples: re.sub(r"\s+", " ", samples[0]), text) + "\n")
-
-
-def numbers(text):
-    return [int(word) for word in text.split(",") if word]
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--from", dest="source", metavar="FILE", help="a record instead of a measurement")
-    parser.add_argument("--out", metavar="FILE", help="where to keep the record, with every sample")
-    parser.add_argument("--write", action="store_true", help="put the tables into notes/10_fast_attention.md")
-    parser.add_argument("--threads", type=numbers, default=[1, 2], metavar="1,2")
-    parser.add_argument("--head-dims", type=numbers, default=[64, 128], metavar="64,128")
-    parser.add_argument("--sizes", type=numbers, default=[128, 256, 512, 1024, 2048, 4096, 8192], metavar="128,...")
-    parser.add_argument("--decode-sizes", type=numbers, default=[8192, 32768, 131072], metavar="8192,...")
-    parser.add_argument("--backward-sizes", type=numbers, default=[256, 1024, 2048], metavar="256,...")
-    parser.add_argument("--rounds", type=int, default=101, help="at most so many a case")
-    parser.add_argument("--seconds", type=float, default=4, help="a case ends after so many, but not before 7 rounds")
-    parser.add_argument("--build", metavar="DIR", help="build folder (build/compare_torch)")
-    options = parser.parse_args()
-    try:
-        if options.source:
-            with open(options.source, encoding="utf-8") as file:
-                record = json.load(file)
-        else:
-            record = measure(options)
-        if options.out:
-            write_record(options.out, record)
-        text = report(record)
-        if options.write:
-            put(NOTE, "compare_torch", text)
-        else:
-            print(text, end="")
-    except (Problem, OSError) as problem:
-        print("compare_torch: %s" % problem, file=sys.stderr)
-        return 1
-    return 0
+    arguments = parser(__doc__, NOTE)
+    arguments.add_argument("--threads", type=numbers, default=[1, 2], metavar="1,2")
+    arguments.add_argument("--head-dims", type=numbers, default=[64, 128], metavar="64,128")
+    arguments.add_argument("--sizes", type=numbers, default=[128, 256, 512, 1024, 2048, 4096, 8192], metavar="128,...")
+    arguments.add_argument("--decode-sizes", type=numbers, default=[8192, 32768, 131072], metavar="8192,...")
+    arguments.add_argument("--backward-sizes", type=numbers, default=[256, 1024, 2048], metavar="256,...")
+    arguments.add_argument("--rounds", type=int, default=101, help="at most so many a case")
+    arguments.add_argument("--seconds", type=float, default=4, help="a case ends after so many, but not before 7 rounds")
+    arguments.add_argument("--build", metavar="DIR", help="build folder (build/compare_torch)")
+    return run(arguments.parse_args(), NOTE, "compare_torch", measure, report)
 
 
 if __name__ == "__main__":

@@ -11,9 +11,7 @@ that median. Decode is launched from CUDA graphs, ours and the peers'. --library
 (cmake -DNANOLM_CUDA=ON, target ladder_c).
 """
 
-import argparse
 import ctypes
-import json
 import math
 import os
 import statistics
@@ -21,11 +19,10 @@ import subprocess
 import sys
 import time
 
-from compare_torch import Problem, commit, median_interval, write_record
-from note_tables import put, table
+from note_tables import table
+from side_by_side import ROOT, Problem, build, commit, milliseconds, numbers, parser, ratio_text, run
 
-ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-NOTE = os.path.join(ROOT, "notes", "cuda", "ladder.md")
+NOTE = "notes/cuda/ladder.md"
 HEADS, HEAD_DIM = 8, 64
 NAIVE, FLASH, DECODE, BACKWARD = (b"cuda/02_naive_attention", b"cuda/03_flash_forward", b"cuda/04_flash_decode",
                                   b"cuda/05_flash_backward")
@@ -37,14 +34,9 @@ class Tensors(ctypes.Structure):
 
 def load_library(path):
     if not path:
-        build = os.path.join(ROOT, "build", "compare_torch_cuda")
-        settings = ["-DIMPL=reference", "-DNANOLM_CUDA=ON", "-DNANOLM_EMULATOR=OFF"]
-        for command in (["cmake", "-S", ROOT, "-B", build] + settings,
-                        ["cmake", "--build", build, "--target", "ladder_c"]):
-            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8")
-            if done.returncode:
-                raise Problem("%s failed:\n%s" % (" ".join(command), done.stdout[-2000:]))
-        path = os.path.join(build, "lib", "libladder_c.so")
+        folder = os.path.join(ROOT, "build", "compare_torch_cuda")
+        build(folder, ["-DIMPL=reference", "-DNANOLM_CUDA=ON", "-DNANOLM_EMULATOR=OFF"], "ladder_c")
+        path = os.path.join(folder, "lib", "libladder_c.so")
     library = ctypes.CDLL(path)
     library.nanolm_workspace.restype = ctypes.c_int64
     return library
@@ -294,14 +286,11 @@ def measure(options):
 
 
 def ms(case, who):
-    return "%.3f" % (1e3 * statistics.median(case["seconds"][who])) if who in case["seconds"] else ""
+    return milliseconds(case["seconds"][who]) if who in case["seconds"] else ""
 
 
 def ratio(case, ours, who):
-    if who not in case["seconds"]:
-        return ""
-    values = [peer / own for own, peer in zip(case["seconds"][ours], case["seconds"][who])]
-    return "%.2f (%.2f to %.2f)" % ((statistics.median(values),) + median_interval(values))
+    return ratio_text(case["seconds"][ours], case["seconds"][who]) if who in case["seconds"] else ""
 
 
 def mebibytes(count):
@@ -374,37 +363,13 @@ def report(record):
         table(["S", "causal", "05, ms", "PyTorch, ms", "PyTorch / 05"], backward)]) + "\n"
 
 
-def numbers(text):
-    return [int(word) for word in text.split(",") if word]
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--from", dest="source", metavar="FILE", help="a record instead of a measurement")
-    parser.add_argument("--out", metavar="FILE", help="where to keep the record, with every sample")
-    parser.add_argument("--write", action="store_true", help="put the tables into notes/cuda/ladder.md")
-    parser.add_argument("--library", metavar="FILE", help="libladder_c.so, built elsewhere")
-    parser.add_argument("--commit", help="what the library was built from, where this is no clone")
-    parser.add_argument("--sizes", type=numbers, default=[256, 512, 1024, 2048, 4096, 8192, 16384], metavar="256,...")
-    parser.add_argument("--rounds", type=int, default=9)
-    options = parser.parse_args()
-    try:
-        if options.source:
-            with open(options.source, encoding="utf-8") as file:
-                record = json.load(file)
-        else:
-            record = measure(options)
-        if options.out:
-            write_record(options.out, record)
-        text = report(record)
-        if options.write:
-            put(NOTE, "compare_torch_cuda", text)
-        else:
-            print(text, end="")
-    except (Problem, OSError) as problem:
-        print("compare_torch_cuda: %s" % problem, file=sys.stderr)
-        return 1
-    return 0
+    arguments = parser(__doc__, NOTE)
+    arguments.add_argument("--library", metavar="FILE", help="libladder_c.so, built elsewhere")
+    arguments.add_argument("--commit", help="what the library was built from, where this is no clone")
+    arguments.add_argument("--sizes", type=numbers, default=[256, 512, 1024, 2048, 4096, 8192, 16384], metavar="256,...")
+    arguments.add_argument("--rounds", type=int, default=11)
+    return run(arguments.parse_args(), NOTE, "compare_torch_cuda", measure, report)
 
 
 if __name__ == "__main__":

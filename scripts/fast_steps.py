@@ -11,14 +11,11 @@ bench/fast_steps.edits says how a step is undone. Each round calls every state o
 backwards in turn; a gain is the median of the rounds' ratios to the state before, with the 95 % interval of that median.
 """
 
-import argparse
 import array
 import ctypes
-import json
 import math
 import os
 import random
-import re
 import shutil
 import statistics
 import subprocess
@@ -26,11 +23,10 @@ import sys
 import tempfile
 import time
 
-from compare_torch import Problem, compiler, median_interval, processor, write_record
-from note_tables import put, table
+from note_tables import table
+from side_by_side import ROOT, Problem, compiler, milliseconds, parser, processor, ratio_text, run
 
-ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-NOTE = os.path.join(ROOT, "notes", "10_fast_attention.md")
+NOTE = "notes/10_fast_attention.md"
 EDITS = os.path.join(ROOT, "bench", "fast_steps.edits")
 FIRST = "lesson 05's kernel"
 SECOND = "packed panels, vectors, sums in registers"
@@ -142,7 +138,7 @@ def measure(options):
     command, flags = options.compiler, options.flags.split()
     with tempfile.TemporaryDirectory() as folder:
         whole, states = build(folder, command, flags)
-        record = {"machine": processor(), "compiler": compiler({"CMAKE_CXX_COMPILER": command}), "flags": options.flags,
+        record = {"machine": processor(), "compiler": compiler(command), "flags": options.flags,
                   "heads": HEADS, "load_average": os.getloadavg(), "steps": [name for name, _ in states],
                   "parts": [measure_parts(whole, head_dim) for head_dim in (64, 128)], "cases": []}
         for seqlen, head_dim, causal in CASES:
@@ -160,10 +156,7 @@ def report(record):
         rows.append([name])
         for case in record["cases"]:
             now, before = case["seconds"][number], case["seconds"][number - 1]
-            rows[-1].append("%.2f" % (1e3 * statistics.median(now)))
-            values = [a / b for a, b in zip(before, now)]
-            rows[-1].append("" if number == 0 else "%.2f (%.2f to %.2f)"
-                            % ((statistics.median(values),) + median_interval(values)))
+            rows[-1] += [milliseconds(now, 2), "" if number == 0 else ratio_text(now, before)]
     rates = ", ".join("%.1f" % (case["flop"] / statistics.median(case["seconds"][-1]) / 1e9) for case in record["cases"])
     return ("%s; %s %s; one thread, %d heads, head_dim %d. The whole does %s GFLOP/s.\n\n%s\n\n%s\n"
             % (record["machine"], record["compiler"], record["flags"], record["heads"],
@@ -186,32 +179,12 @@ def report_parts(record):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--from", dest="source", metavar="FILE", help="a record instead of a measurement")
-    parser.add_argument("--out", metavar="FILE", help="where to keep the record, with every sample")
-    parser.add_argument("--write", action="store_true", help="put the table into notes/10_fast_attention.md")
-    parser.add_argument("--compiler", default="c++")
-    parser.add_argument("--flags", default="-march=native")
-    parser.add_argument("--rounds", type=int, default=41, help="at most so many a case")
-    parser.add_argument("--seconds", type=float, default=20, help="a case ends after so many, but not before 7 rounds")
-    options = parser.parse_args()
-    try:
-        if options.source:
-            with open(options.source, encoding="utf-8") as file:
-                record = json.load(file)
-        else:
-            record = measure(options)
-        if options.out:
-            write_record(options.out, record)
-        text = report(record)
-        if options.write:
-            put(NOTE, "fast_steps", text)
-        else:
-            print(text, end="")
-    except (Problem, OSError) as problem:
-        print("fast_steps: %s" % problem, file=sys.stderr)
-        return 1
-    return 0
+    arguments = parser(__doc__, NOTE)
+    arguments.add_argument("--compiler", default="c++")
+    arguments.add_argument("--flags", default="-march=native")
+    arguments.add_argument("--rounds", type=int, default=41, help="at most so many a case")
+    arguments.add_argument("--seconds", type=float, default=20, help="a case ends after so many, but not before 7 rounds")
+    return run(arguments.parse_args(), NOTE, "fast_steps", measure, report)
 
 
 if __name__ == "__main__":
