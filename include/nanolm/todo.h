@@ -20,7 +20,9 @@ class NotImplemented : public std::exception {
 // Built-ins and not std::source_location: this header is read as C++17 too, and clang 14 lacks the latter.
 [[noreturn]] inline void todo(const char* function = __builtin_FUNCTION(), const char* file = __builtin_FILE(),
                               int line = __builtin_LINE()) {
-  throw NotImplemented(std::string(file) + ":" + std::to_string(line) + ": " + function + "() is not implemented yet");
+  const std::string name(function);  // of a template g++ says which it is: decode<float>
+  throw NotImplemented(std::string(file) + ":" + std::to_string(line) + ": " + name.substr(0, name.find('<')) +
+                       "() is not implemented yet");
 }
 
 }  // namespace nanolm
