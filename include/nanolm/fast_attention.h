@@ -10,6 +10,8 @@
 // Accumulator: float. Error bound of O, relative to max|V|, and of lse, with s the largest scale * sum_h |Q K|:
 //   2^-23 * ((4 + sqrt(head_dim)) s + 2 sqrt(seqlen_k) + 8)
 // Results do not depend on the number of threads, to the last bit.
+// `threads` is how many work, the caller among them. The others stay when a call ends, for the next one
+// (nanolm/threads.h).
 // Throws std::invalid_argument for bad shapes, head_dim above 256, threads < 1 and spans of the wrong size; nothing is
 // written then.
 // Source: Goto and van de Geijn 2008, "Anatomy of high-performance matrix multiplication"; Dao 2023.
