@@ -114,7 +114,6 @@ const Rung flash_forward = [] {
   Rung r;
   r.name = "double_buffered/03_flash_forward";
   r.idea = "The next tile is on its way while one is worked on";
-  r.lowest_compute_capability = 80;  // cp.async
   r.forward = forward;
   r.supports = supports;
   return r;
