@@ -1,4 +1,5 @@
 // The ladder's launchers as C functions, for scripts/compare_torch_cuda.py, which hands them tensors of PyTorch.
+#include <algorithm>
 #include <string>
 
 #include "c_call.h"
@@ -57,6 +58,19 @@ std::int64_t nanolm_workspace(const char* rung, const std::int64_t* sizes, int i
                                 : 0;
   });
   return bytes;
+}
+
+// A chain of y = y * multiply[i] + add[i]: a kernel for each operation, or one for all.
+int nanolm_elementwise(const char* rung, int is_fused, std::int64_t count, int operations, const float* multiply,
+                       const float* add, const float* x, float* y, void* stream) {
+  return reported([&] {
+    ElementwiseArgs args;
+    args.x = x, args.y = y, args.count = count, args.operations = operations;
+    std::copy_n(multiply, operations, args.multiply);
+    std::copy_n(add, operations, args.add);
+    args.stream = static_cast<cudaStream_t>(stream);
+    (is_fused ? rung_of(rung).fused : rung_of(rung).chain)(args);
+  });
 }
 
 int nanolm_forward(const char* rung, const std::int64_t* sizes, float scale, int causal, const Tensors* tensors) {

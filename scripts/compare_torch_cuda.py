@@ -19,13 +19,14 @@ import subprocess
 import sys
 import time
 
-from note_tables import table
-from side_by_side import ROOT, Problem, build, commit, milliseconds, numbers, parser, ratio_text, run
+from compare_torch_cuda_tables import report
+from side_by_side import ROOT, Problem, build, commit, numbers, parser, run
 
 NOTE = "notes/cuda/ladder.md"
 HEADS, HEAD_DIM = 8, 64
-NAIVE, FLASH, DECODE, BACKWARD = (b"cuda/02_naive_attention", b"cuda/03_flash_forward", b"cuda/04_flash_decode",
-                                  b"cuda/05_flash_backward")
+CHAIN, NAIVE, FLASH, DECODE, BACKWARD = (b"cuda/01_fused_elementwise", b"cuda/02_naive_attention",
+                                         b"cuda/03_flash_forward", b"cuda/04_flash_decode", b"cuda/05_flash_backward")
+ELEMENTS = 2 ** 26  # of a chain
 
 
 class Tensors(ctypes.Structure):
@@ -161,6 +162,42 @@ class Bench:
         self.flush = flush
         return case
 
+    def chain(self, operations):
+        """k multiply-adds of an array, by k kernels and by one."""
+        torch = self.torch
+        x = self.normal(ELEMENTS)
+        y = torch.full_like(x, math.nan)
+        factors, terms = ((ctypes.c_float * operations)(*(start + i / 64 for i in range(operations)))
+                          for start in (0.5, -1.0))
+
+        def ours(is_fused):
+            def call():
+                if self.library.nanolm_elementwise(
+                        CHAIN, is_fused, ctypes.c_int64(ELEMENTS), operations, factors, terms,
+                        ctypes.c_void_p(x.data_ptr()), ctypes.c_void_p(y.data_ptr()),
+                        ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)):
+                    raise Problem("rung 01 refused the chain")
+            return call
+
+        def peer(z=x):
+            for factor, term in zip(factors, terms):
+                z = torch.rsub(z, term, alpha=-factor)  # one kernel: term + factor * z
+            return z
+
+        calls = {"chain": ours(0), "fused": ours(1), "PyTorch": peer}
+        case = {"operations": operations, "error": 0.0}
+        for who in ("chain", "fused"):
+            y.fill_(math.nan)
+            calls[who]()
+            case["error"] = max(case["error"], self.checked("rung 01, " + who, y, peer(), 1e-5))
+        try:
+            compiled = torch.compile(peer, dynamic=False)
+            self.checked("the compiled chain", compiled(x), y, 1e-5)
+            calls["PyTorch, compiled"] = lambda: compiled(x)
+        except Exception as why:  # it needs Triton and a C compiler: the column stays empty
+            print("torch.compile: %s" % str(why).strip().split("\n")[-1], file=sys.stderr)
+        return self.compare(case, calls)
+
     def forward(self, batch, seqlen, causal):
         torch = self.torch
         Q, K, V = (self.normal(batch, HEADS, seqlen, HEAD_DIM) for _ in range(3))
@@ -181,7 +218,7 @@ class Bench:
         def fused(tensors):
             return torch.nn.functional.scaled_dot_product_attention(*tensors, is_causal=causal)
 
-        case = {"batch": batch, "seqlen": seqlen, "causal": causal, "bytes": {}}
+        case = {"batch": batch, "seqlen": seqlen, "causal": causal, "bytes": {}, "errors": {}}
         keep, calls = [], {}
         for who, rung in (("03", FLASH), ("02", NAIVE)):
             if who == "02" and seqlen > 4096:
@@ -190,7 +227,7 @@ class Bench:
             keep.append(workspace)
             calls[who] = self.launcher(self.library.nanolm_forward, rung, sizes, scale, int(causal), tensors)
             calls[who]()
-            case["error"] = self.checked("rung " + who, O, fused([Q, K, V]), 1e-4)
+            case["errors"][who] = self.checked("rung " + who, O, fused([Q, K, V]), 1e-4)
         if seqlen <= 4096:
             calls["PyTorch, naive"] = naive
         calls["PyTorch, fp32"], calls["PyTorch, bf16"] = lambda: fused([Q, K, V]), lambda: fused(low)
@@ -268,11 +305,12 @@ def measure(options):
                             stdout=subprocess.PIPE, encoding="utf-8").stdout.strip()
     record = {"device": torch.cuda.get_device_name(), "driver_and_highest_clock": driver, "torch": torch.__version__,
               "cuda": torch.version.cuda, "cudnn": torch.backends.cudnn.version(), "commit": options.commit or commit(),
-              "heads": HEADS, "head_dim": HEAD_DIM, "forward": [], "decode": [], "backward": []}
+              "heads": HEADS, "head_dim": HEAD_DIM, "elements": ELEMENTS, "forward": [], "decode": [], "backward": []}
     with torch.no_grad():
         record["clocks"] = [bench.clocks(seqlen) for seqlen in (256, 1024, 4096)]
         record["caches"] = [bench.caches(seqlen) for seqlen in (1024, 4096, 8192)]
         record["roofs"] = bench.roofs()
+        record["chain"] = [bench.chain(operations) for operations in (1, 2, 4, 8, 16)]
         for batch in (1, 4):
             for seqlen in options.sizes:
                 for causal in (False, True):
@@ -283,84 +321,6 @@ def measure(options):
         for causal in (False, True):
             record["backward"].append(bench.backward(seqlen, causal))
     return record
-
-
-def ms(case, who):
-    return milliseconds(case["seconds"][who]) if who in case["seconds"] else ""
-
-
-def ratio(case, ours, who):
-    return ratio_text(case["seconds"][ours], case["seconds"][who]) if who in case["seconds"] else ""
-
-
-def mebibytes(count):
-    return "%.1f" % (count / 2 ** 20) if count is not None else ""
-
-
-def yes(case):
-    return "yes" if case["causal"] else "no"
-
-
-def roof(record, *whats):
-    """The best of them, a second."""
-    case = record["roofs"]
-    return max(case["work"][what] / statistics.median(case["seconds"][what]) for what in whats)
-
-
-def share(rate, most, what):
-    if rate > 1.02 * most:
-        raise Problem("%s is above its roof, %g of %g: one of the two is wrong" % (what, rate, most))
-    return "%.0f %%" % (100 * rate / most)
-
-
-def report(record):
-    copy, read = roof(record, "copy"), roof(record, "read", "read, largest")
-    flop = roof(record, "fp32 matmul")
-    rows = [[str(case["batch"]), str(case["seqlen"]), yes(case)]
-            + [ms(case, who) for who in ("02", "03", "PyTorch, naive", "PyTorch, fp32", "PyTorch, bf16")]
-            + [ratio(case, "03", who) for who in ("02", "PyTorch, fp32")]
-            + [share((2 if case["causal"] else 4) * case["batch"] * record["heads"] * case["seqlen"] ** 2
-                     * record["head_dim"] / statistics.median(case["seconds"]["03"]), flop, "rung 03")]
-            for case in record["forward"]]
-    memory = []
-    for case in record["forward"]:
-        if case["batch"] == 4 and not case["causal"]:
-            memory.append([str(case["seqlen"])] + [mebibytes(case["bytes"].get(who)) for who in
-                                                   ("02", "03", "PyTorch, naive", "PyTorch, fp32")])
-    peers = ["cuDNN", "FlashAttention-2"]
-    decode = [[str(case["batch"]), str(case["seqlen"])]
-              + ["%.2f" % (case["cache_bytes"] / 1e12 / statistics.median(case["seconds"][who])) for who in ["04"] + peers]
-              + [ratio(case, "04", who) for who in peers]
-              + [share(case["cache_bytes"] / statistics.median(case["seconds"]["04"]), read, "rung 04")]
-              for case in record["decode"]]
-    clocks = [[str(case["seqlen"]), ms(case, "no wait"), ms(case, "wait"), ms(case, "events"),
-               "%.1f" % (1e3 * case["first_s"])] for case in record["clocks"]]
-    caches = [[str(case["seqlen"]), mebibytes(case["cache_bytes"])]
-              + ["%.2f" % (case["cache_bytes"] / 1e12 / statistics.median(case["seconds"][how]))
-                 for how in ("flushed", "warm")] for case in record["caches"]]
-    backward = [[str(case["seqlen"]), yes(case), ms(case, "05"), ms(case, "PyTorch, fp32"),
-                 ratio(case, "05", "PyTorch, fp32")] for case in record["backward"]]
-    return "\n\n".join([
-        "%s (driver, highest SM clock: %s), PyTorch %s, cuDNN %s. A ratio above 1: ours is faster."
-        % (record["device"], record["driver_and_highest_clock"], record["torch"], record["cudnn"])
-        + " Measured in the same run: %.2f TB/s copied (read and written), %.2f TB/s read, %.1f TFLOP/s of PyTorch's fp32 "
-        "matrix product, %.0f of its bf16 product."
-        % (copy / 1e12, read / 1e12, flop / 1e12, roof(record, "bf16 matmul") / 1e12),
-        "**Rung 03 by three clocks, batch 4, ms.** Without a wait the host's clock times the launch and nothing else. The "
-        "first call of the process also loads the kernel.",
-        table(["S", "host, no sync()", "host, sync()", "events", "the first call, sync()"], clocks),
-        "**Decode of one sequence, TB/s: with a flushed L2 and a warm one.** The second is no rate of the memory.",
-        table(["S", "cache, MiB", "flushed", "warm"], caches),
-        "**Forward, %d heads, H = %d, fp32 but for the last column of times.**" % (record["heads"], record["head_dim"]),
-        table(["batch", "S", "causal", "02, ms", "03, ms", "PyTorch naive, ms", "PyTorch fp32, ms", "PyTorch bf16, ms",
-               "02 / 03", "PyTorch fp32 / 03", "03 of the fp32 matmul"], rows),
-        "**Memory beyond Q, K and V of batch 4, MiB.** Ours: the workspace; PyTorch's: what it holds at most, its output "
-        "included.", table(["S", "02", "03", "PyTorch naive", "PyTorch fp32"], memory),
-        "**Decode, bf16, 32 query heads, 8 kv heads, H = 128, TB/s of the cache.**",
-        table(["batch", "S", "04", "cuDNN", "FlashAttention-2", "cuDNN / 04", "FlashAttention-2 / 04",
-               "04 of reading"], decode),
-        "**Backward, fp32, batch 4, H = %d.**" % record["head_dim"],
-        table(["S", "causal", "05, ms", "PyTorch, ms", "PyTorch / 05"], backward)]) + "\n"
 
 
 def main():

@@ -2,7 +2,8 @@
 """Do compute-sanitizer and the tests on a GPU see what the emulator sees of the known mistakes in the CUDA rungs?
 
     scripts/cuda_mistakes_on_device.py build DIR [--arch 90]     needs nvcc, no GPU
-    DIR/cuda_mistakes_on_device.py run DIR --json OUT            needs a GPU and compute-sanitizer, nothing else
+    DIR/cuda_mistakes_on_device.py run DIR --json OUT            needs a GPU and compute-sanitizer, nothing else; what OUT
+                                                                 holds of other rungs stays
 
 `build` makes a test program of every mistake in tests/mistakes/cuda and of the answers, packs them and copies itself
 beside them. `run` runs each: the device tests, then compute-sanitizer's four tools on the tests that are made for them
@@ -41,7 +42,8 @@ def build(options):
     sys.dont_write_bytecode = True
     from workbook_lib import build_folder, console, mistakes_bank, mistakes_cuda_run, mistakes_run, setup_machine, week
     try:
-        banks = {entry.stem: mistakes_bank.read_bank(entry.stem) for entry in week.rungs()}
+        banks = {entry.stem: mistakes_bank.read_bank(entry.stem) for entry in week.rungs()
+                 if not options.rung or entry.stem.startswith(tuple(options.rung))}
         machine, folder = setup_machine.prepare(), os.path.join(setup_machine.BUILD, "mistakes_device")
         os.makedirs(options.dir, exist_ok=True)
         known, work = {}, os.path.join(folder, "wrong")
@@ -102,10 +104,15 @@ def run(options):
             found[name][kind] = future.result()
             print("%4.0f s  %s %s: %s" % (time.monotonic() - started, name, kind, found[name][kind]), flush=True)
         pool.shutdown()
+    earlier = {}  # of rungs that were not run now
+    if os.path.exists(options.json):
+        with open(options.json, encoding="utf-8") as file:
+            earlier = {name: entry for name, entry in json.load(file)["mistakes"].items()
+                       if entry["rung"] not in {one["rung"] for one in known.values()}}
     record = {"device": _first_line("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"),
               "sanitizer": _last_line("compute-sanitizer", "--version"),
               "seconds": round(time.monotonic() - started),
-              "mistakes": {name: {**entry, **found[name]} for name, entry in known.items()}}
+              "mistakes": {**earlier, **{name: {**entry, **found[name]} for name, entry in known.items()}}}
     with open(options.json, "w", encoding="utf-8") as file:
         json.dump(record, file, indent=1)
         file.write("\n")
@@ -202,6 +209,7 @@ def main():
     one.set_defaults(function=build)
     one.add_argument("dir", metavar="DIR")
     one.add_argument("--marked", metavar="MARK", help="only the mistakes with `@ MARK`: hazard, say")
+    one.add_argument("--rung", action="append", help="cuda/04, say: only those of this rung; may be given again")
     one.add_argument("--arch", type=int, default=90, help="compute capability, 90 for 9.0 (default: %(default)s)")
     two = verbs.add_parser("run")
     two.set_defaults(function=run)

@@ -82,29 +82,38 @@ __device__ void unpack(uint4 piece, float (&to)[8]) {
   }
 }
 
-// What this thread has of row number `row` of a [.., head_dim] matrix goes to its pieces, kThreads apart; zeros where
-// the row does not exist. `whole`: head_dim is kHeadDim and rows begin at multiples of 16 bytes; then it has arrived
-// when its group of cp.async has.
+// Of what this thread has of row number `row` of a [.., head_dim] matrix the v-th piece; zeros where the row does not
+// exist. `whole`: head_dim is kHeadDim and rows begin at multiples of 16 bytes.
 template <class Tile, bool whole>
-__device__ void load_row(const typename Tile::T* matrix, std::int64_t row, int head_dim, bool exists, uint4* pieces) {
+__device__ uint4 piece_of(const typename Tile::T* matrix, std::int64_t row, int head_dim, bool exists, int v) {
+  const int first = Tile::column(v * Tile::kPerVector);
+  if constexpr (whole) {
+    return exists ? *reinterpret_cast<const uint4*>(matrix + row * head_dim + first) : uint4{};
+  } else {
+    alignas(16) typename Tile::T elements[Tile::kPerVector] = {};
+    const int count = exists ? head_dim - first : 0;
+    for (int e = 0; e < Tile::kPerVector; ++e)
+      if (e < count) elements[e] = matrix[row * head_dim + first + e];
+    return *reinterpret_cast<const uint4*>(elements);
+  }
+}
+// All pieces, to slots that are kThreads apart. Where rows are whole they arrive with the group of cp.async.
+template <class Tile, bool whole>
+__device__ void load_row(const typename Tile::T* matrix, std::int64_t row, int head_dim, bool exists, uint4* slots) {
   for (int v = 0; v < Tile::kVectors; ++v) {
-    const int first = Tile::column(v * Tile::kPerVector);
     if constexpr (whole) {
-      cp_async_16(&pieces[v * kThreads], matrix + (exists ? row * head_dim + first : 0), exists ? 16 : 0);
+      const std::int64_t first = row * head_dim + Tile::column(v * Tile::kPerVector);
+      cp_async_16(&slots[v * kThreads], matrix + (exists ? first : 0), exists ? 16 : 0);
     } else {
-      alignas(16) typename Tile::T elements[Tile::kPerVector] = {};
-      const int count = exists ? head_dim - first : 0;
-      for (int e = 0; e < Tile::kPerVector; ++e)
-        if (e < count) elements[e] = matrix[row * head_dim + first + e];
-      pieces[v * kThreads] = *reinterpret_cast<const uint4*>(elements);
+      slots[v * kThreads] = piece_of<Tile, whole>(matrix, row, head_dim, exists, v);
     }
   }
 }
 template <class Tile>
-__device__ void read_row(const uint4* pieces, float (&to)[Tile::kElements]) {
+__device__ void unpack_row(const uint4* pieces, float (&to)[Tile::kElements], int apart = 1) {
   for (int v = 0; v < Tile::kVectors; ++v) {
     float piece[Tile::kPerVector] = {};
-    unpack(pieces[v * kThreads], piece);
+    unpack(pieces[v * apart], piece);
     for (int e = 0; e < Tile::kPerVector; ++e) to[v * Tile::kPerVector + e] = piece[e];
   }
 }
@@ -131,7 +140,7 @@ __device__ void step_scores(const float (&Q)[Tile::kGroup][Tile::kElements], con
                             float (&S)[Tile::kPairs]) {
   for (int j = 0; j < Tile::kAhead; ++j) {
     float K[Tile::kElements];
-    read_row<Tile>(&step[0][j * Tile::kVectors][threadIdx.x], K);
+    unpack_row<Tile>(&step[0][j * Tile::kVectors][threadIdx.x], K, kThreads);
     for (int g = 0; g < Tile::kGroup; ++g)
       for (int e = 0; e < Tile::kElements; ++e) S[g * Tile::kAhead + j] = fmaf(Q[g][e], K[e], S[g * Tile::kAhead + j]);
   }
@@ -171,7 +180,7 @@ template <class Tile>
 __device__ void add_values(const float (&P)[Tile::kPairs], const Step& step, State<Tile>& state) {
   for (int j = 0; j < Tile::kAhead; ++j) {
     float V[Tile::kElements];
-    read_row<Tile>(&step[1][j * Tile::kVectors][threadIdx.x], V);
+    unpack_row<Tile>(&step[1][j * Tile::kVectors][threadIdx.x], V, kThreads);
     for (int g = 0; g < Tile::kGroup; ++g) {
       const int pair = g * Tile::kAhead + j, owner = pair / Tile::kOwn * Tile::kShare;
       const float weight = __shfl_sync(~0u, P[pair % Tile::kOwn], owner, Tile::kLanes);
@@ -192,13 +201,20 @@ __device__ void load_step(const typename Tile::T* K, const typename Tile::T* V, 
   cp_async_commit();
 }
 
-// Keys first to last - 1 of one kv head. While a step is computed the next kStages - 1 are on their way.
+// Begins to load the first steps of keys first to last - 1 of one kv head.
+template <class Tile, bool whole>
+__device__ void begin_keys(const typename Tile::T* K, const typename Tile::T* V, int head_dim, std::int64_t first,
+                           std::int64_t last, Slots& slots) {
+  constexpr int kStep = Tile::kAhead * Tile::kKeys;
+  for (int i = 0; i < kStages - 1; ++i) load_step<Tile, whole>(K, V, head_dim, first + i * kStep, last, slots[i]);
+}
+
+// Those keys. While a step is computed the next kStages - 1 are on their way.
 template <class Tile, bool whole>
 __device__ void visit_keys(const float (&Q)[Tile::kGroup][Tile::kElements], const typename Tile::T* K,
                            const typename Tile::T* V, int head_dim, std::int64_t first, std::int64_t last,
                            float scale_log2, Slots& slots, State<Tile>& state) {
   constexpr int kStep = Tile::kAhead * Tile::kKeys;
-  for (int i = 0; i < kStages - 1; ++i) load_step<Tile, whole>(K, V, head_dim, first + i * kStep, last, slots[i]);
   for (int now = 0; first < last; first += kStep, now = (now + 1) % kStages) {
     load_step<Tile, whole>(K, V, head_dim, first + (kStages - 1) * kStep, last, slots[(now + kStages - 1) % kStages]);
     cp_async_wait<kStages - 1>();
@@ -339,18 +355,18 @@ __global__ void __launch_bounds__(kThreads, Tile::kBlocksPerSm)
   const float scale_log2 = s.scale * kLog2E;
   for (std::int64_t number = blockIdx.x; number < works; number += gridDim.x) {
     const Work work = work_of<Tile>(s, parts.splits, number);
-    float Q[Tile::kGroup][Tile::kElements];
-    for (int g = 0; g < Tile::kGroup; ++g) {
-      load_row<Tile, whole>(args.Q, work.first_row + g, head_dim, g < work.rows, &slots[0][0][0][threadIdx.x]);
-      cp_async_commit();
-      cp_async_wait<0>();
-      read_row<Tile>(&slots[0][0][0][threadIdx.x], Q[g]);
-    }
     const std::int64_t cache = work.kv_head * s.seqlen_k * head_dim;
+    const std::int64_t first = split_begin(s.seqlen_k, parts.splits, work.split);
+    const std::int64_t last = split_begin(s.seqlen_k, parts.splits, work.split + 1);
+    uint4 pieces[Tile::kGroup][Tile::kVectors];  // of Q, on their way together, and with the first keys
+    for (int g = 0; g < Tile::kGroup; ++g)
+      for (int v = 0; v < Tile::kVectors; ++v)
+        pieces[g][v] = piece_of<Tile, whole>(args.Q, work.first_row + g, head_dim, g < work.rows, v);
+    begin_keys<Tile, whole>(args.K + cache, args.V + cache, head_dim, first, last, slots);
+    float Q[Tile::kGroup][Tile::kElements];
+    for (int g = 0; g < Tile::kGroup; ++g) unpack_row<Tile>(pieces[g], Q[g]);
     State<Tile> state{kMinusInf, 0, {}};
-    visit_keys<Tile, whole>(Q, args.K + cache, args.V + cache, head_dim,
-                            split_begin(s.seqlen_k, parts.splits, work.split),
-                            split_begin(s.seqlen_k, parts.splits, work.split + 1), scale_log2, slots, state);
+    visit_keys<Tile, whole>(Q, args.K + cache, args.V + cache, head_dim, first, last, scale_log2, slots, state);
     Rows<Tile> rows;
     merge_lanes<Tile>(state, rows);
     merge_warp<Tile>(scale_log2, rows);
