@@ -11,10 +11,10 @@ FORMATS = (("bf16", 2, 989e12, "blue"), ("int8 weights, bf16 arithmetic", 1, 989
            ("int8 weights, int8 arithmetic", 1, 1979e12, "green"))
 
 picture = Picture(760, 440, "Time of a pass against the tokens in it",
-                  "Log axes. For each format the time is flat while the weights are read and rises in proportion to the "
-                  "tokens above the critical batch: 295 tokens in bf16, 148 with int8 weights, 295 with int8 arithmetic "
-                  "too, there in half the time. Marked are 64 sequences in decode, 320 tokens of speculation and a "
-                  "prompt of 2000.")
+                  "Log axes. For each format the time is flat while the weights are read and rises in proportion to "
+                  "the tokens above the critical batch: 295 tokens in bf16, 148 with int8 weights, 295 with int8 "
+                  "arithmetic too, there in half the time. Marked are 64 sequences in decode, 320 tokens of "
+                  "speculation and a prompt of 2000.")
 
 
 def px(tokens):

@@ -10,9 +10,9 @@ LEFT, RIGHT, TOP, BOTTOM = 70, 740, 30, 400
 X, Y = (0.1, 5000), (0.3e12, 2000e12)
 
 picture = Picture(760, 460, "Roofline of an H100",
-                  "Log axes, FLOP a byte against FLOP a second. A slope of 3.35 TB/s ends in a flat roof of 989 TFLOP/s "
-                  "at 295 FLOP a byte. Vector addition, mask, decode, softmax, naive attention and Q times K transposed "
-                  "lie on the slope, FlashAttention and a large matrix product on the flat roof.")
+                  "Log axes, FLOP a byte against FLOP a second. A slope of 3.35 TB/s ends in a flat roof of 989 "
+                  "TFLOP/s at 295 FLOP a byte. Vector addition, mask, decode, softmax, naive attention and Q times K "
+                  "transposed lie on the slope, FlashAttention and a large matrix product on the flat roof.")
 
 
 def px(intensity):

@@ -83,7 +83,8 @@ square = next(n for n in range(1, 4096) if intensity(matmul(n, n, n, BF16)) >= r
 says("compute-bound on an H100 from n = {} on", square)
 assert f"{intensity(matmul(1, S, S, BF16)):.0f}" == "1"
 add = intensity(binary(1, BF16)) * W
-says("At 3.35 TB/s that is {:.2f} TFLOP/s: {:.3f} % of the tensor peak, and {:.2f} % of the vector units' peak", add / 1e12,
+says("At 3.35 TB/s that is {:.2f} TFLOP/s: {:.3f} % of the tensor peak, and {:.2f} % of the vector units' peak",
+     add / 1e12,
      100 * add / P, 100 * add / V)
 says("an elementwise kernel looks {:.0f} times worse than it is", P / V)
 
@@ -135,8 +136,8 @@ for width in (512, 1024, 4096):
          share(step(width)))
 given("The programme's 39 % is what this model says of a narrow block, 512 wide", source="the week's programme")
 assert abs(share(step(512)) - 39) < 2
-says("6 elements moved forward and 7 backward: at D = 1024 elementwise work and Adam are then {:.0f} % of a step {:.1f} times as "
-     "long", share(step(1024, True)), sum(step(1024, True)) / sum(step(1024)))
+says("6 elements moved forward and 7 backward: at D = 1024 elementwise work and Adam are then {:.0f} % of a step "
+     "{:.1f} times as long", share(step(1024, True)), sum(step(1024, True)) / sum(step(1024)))
 says("if all of the {:.0f} % vanished into kernels that read the data anyhow, the step would be {:.2f} times as fast",
      share(step(1024)), 1 / (1 - share(step(1024)) / 100))
 operations = 10 * (2 * (2 + 4 + 2) * T * 1024 + 12 * 1024**2)
@@ -150,8 +151,9 @@ for name, cost, cells in (("naive", naive(4, 2, 2), "4 · 16 · 2 = {} | 2 · (3
                           ("flash", flash(4, 2, 2), "{} | 2 · 32 = {} | {:.0f}")):
     says("| %s | %s | {:.0f} s | {:.0f} s | {:.0f} s | {:.4g} |" % (name, cells), *cost, intensity(cost), cost[0] / toy,
          cost[1] / toy, max(cost) / toy, min(toy, intensity(cost) * toy))
-says("The same on an H100 with S = 4096 and H = 128 in bf16, one head: {:.2f} GFLOP in both; {:.0f} MB against {:.1f} MB; "
-     "intensity {:.0f} against {:.0f}; {:.1f} µs against {:.1f} µs", naive(S, H, BF16)[0] / 1e9, naive(S, H, BF16)[1] / 1e6,
+says("The same on an H100 with S = 4096 and H = 128 in bf16, one head: {:.2f} GFLOP in both; {:.0f} MB against {:.1f} "
+     "MB; intensity {:.0f} against {:.0f}; {:.1f} µs against {:.1f} µs", naive(S, H, BF16)[0] / 1e9, naive(S, H,
+     BF16)[1] / 1e6,
      flash(S, H, BF16)[1] / 1e6, intensity(naive(S, H, BF16)), intensity(flash(S, H, BF16)), traffic * MICRO,
      seconds(flash(S, H, BF16)) * MICRO)
 
@@ -159,7 +161,8 @@ says("the sparse peak: ridge {:.0f} instead of {:.0f}", SPARSE / W, ridge)
 says("1 GB/s as 2%s bytes/s: ridge {:.0f} %% too low" % sup(30), 100 * (1 - 1e9 / 2**30))
 given("(1024^3 for 10^9)", source="tests/mistakes/01_roofline.edits")
 
-says("Addition {:.3f}, softmax {:.2f}, QKᵀ {:.0f}, matmul {:.0f}, FlashAttention {:.0f} FLOP/byte", intensity(binary(1, BF16)),
+says("Addition {:.3f}, softmax {:.2f}, QKᵀ {:.0f}, matmul {:.0f}, FlashAttention {:.0f} FLOP/byte",
+     intensity(binary(1, BF16)),
      softmax, QKT, intensity(matmul(S, S, S, BF16)), intensity(flash(S, H, BF16)))
 says("whose ridge is {:.0f}; QKᵀ too", ridge)
 says("Five times, {:.3f} ms against {:.3f} ms", seconds(apart, V) * MILLI, seconds(fused, V) * MILLI)

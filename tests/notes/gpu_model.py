@@ -60,7 +60,8 @@ for each in (32, 64, 128):
          *row("registers", REGISTERS, 256 * each))
 says("| shared memory, at 100 KiB a block | 228 KiB | {} KiB | {} | {} |", 100 + 1, *row("shared", SRAM_KIB, 101))
 given("at most 227 KiB", source="CUDA 13.0, cuda_occupancy.h")
-given("8 to 12 warps an SM", source="FlashAttention-3: 384 threads a block, one block an SM; with one consumer fewer 256")
+given("8 to 12 warps an SM", source="FlashAttention-3: 384 threads a block, one block an SM; with one consumer fewer "
+      "256")
 
 given("The 32 lanes of a warp", source=GUIDE)
 says("in **sectors** of 32 bytes. Lanes that read neighbouring floats need {} bytes, which are {} sectors",
@@ -95,7 +96,8 @@ says("{:.3f} ms. Three arrays of 2²⁶ · 4 bytes are {:.0f} MB, and the main m
 fused = next(e for e in record("ladder_h200.json")["elementwise"] if e["kernels"] == "fused" and e["operations"] == 1)
 ms = sorted(fused["samples_ms"])[len(fused["samples_ms"]) // 2]
 rate = fused["bytes"] / ms * 1e3
-says("whose main memory has 4.8 TB/s, rung 01 of the ladder moves {:.2f} GB in {:.3f} ms, {:.2f} TB/s or {:.0f} % of the "
-     "datasheet", fused["bytes"] / 1e9, ms, rate / 1e12, 100 * rate / 4.8e12)
-says("{}. 65536 registers over 256 · 64 are {} blocks of {} warps: half of the 64", 32, REGISTERS // (256 * 64), 256 // WARP)
+says("whose main memory has 4.8 TB/s, rung 01 of the ladder moves {:.2f} GB in {:.3f} ms, {:.2f} TB/s or {:.0f} % of "
+     "the datasheet", fused["bytes"] / 1e9, ms, rate / 1e12, 100 * rate / 4.8e12)
+says("{}. 65536 registers over 256 · 64 are {} blocks of {} warps: half of the 64", 32, REGISTERS // (256 * 64),
+     256 // WARP)
 given("`cuda_occupancy.h` of CUDA 13.0", source="NVIDIA")
