@@ -152,7 +152,7 @@ for name, cost, cells in (("naive", naive(4, 2, 2), "4 · 16 · 2 = {} | 2 · (3
     says("| %s | %s | {:.0f} s | {:.0f} s | {:.0f} s | {:.4g} |" % (name, cells), *cost, intensity(cost), cost[0] / toy,
          cost[1] / toy, max(cost) / toy, min(toy, intensity(cost) * toy))
 says("The same on an H100 with S = 4096 and H = 128 in bf16, one head: {:.2f} GFLOP in both; {:.0f} MB against {:.1f} "
-     "MB; intensity {:.0f} against {:.0f}; {:.1f} µs against {:.1f} µs", naive(S, H, BF16)[0] / 1e9, naive(S, H,
+     "MB; intensity {:.0f} against {:.0f} FLOP/byte; {:.1f} µs against {:.1f} µs", naive(S, H, BF16)[0] / 1e9, naive(S, H,
      BF16)[1] / 1e6,
      flash(S, H, BF16)[1] / 1e6, intensity(naive(S, H, BF16)), intensity(flash(S, H, BF16)), traffic * MICRO,
      seconds(flash(S, H, BF16)) * MICRO)

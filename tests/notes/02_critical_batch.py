@@ -88,7 +88,8 @@ for name, count in (("80 GB decimal, bf16 weights and cache, 8192 tokens, nothin
                     ("8k as 8000 tokens", fit(context=8000)), ("a tenth of 80 GB kept back", fit(0.9 * MEMORY)),
                     ("cache of all 32 query heads instead of the 8 kv heads", fit(token=mha)),
                     ("keys without values; or the cache in int8", fit(token=cache(b=1))),
-                    ("int8 weights", fit(weights=N)), ("cache in fp32", fit(token=cache(b=4))), ("the weights forgotten", fit(weights=0)),
+                    ("int8 weights", fit(weights=N)), ("cache in fp32", fit(token=cache(b=4))),
+                    ("the weights forgotten", fit(weights=0)),
                     ("the layers forgotten", fit(token=cache(layers=1)))):
     says("| %s | {} |" % name, count)
 says("int8 weights bring {} sequences, an int8 cache {}", fit(weights=N) - fit(), fit(token=cache(b=1)) - fit())
