@@ -128,7 +128,7 @@ says("| cache of a token | {} bytes |", toy)
 says("| sequences that fit | {} | floor({} / {}) |", fit(10000, 2000, toy, 100), 10000 - 2000, toy * 100)
 says("Two sequences where {:.0f} tokens would be needed", critical(600, 10, 2))
 
-given("rounded instead of cut: 60 sequences", source="59.6 rounded")
+says("rounded instead of cut: {:.0f} sequences", (MEMORY - 2 * N) / (cache() * CONTEXT))
 given("datasheets say GB, 7 % less", source="tests/mistakes/02_critical_batch.edits")
 
 says("{:.0f}. A larger model needs no more of them", B_STAR)

@@ -60,8 +60,7 @@ for each in (32, 64, 128):
          *row("registers", REGISTERS, 256 * each))
 says("| shared memory, at 100 KiB a block | 228 KiB | {} KiB | {} | {} |", 100 + 1, *row("shared", SRAM_KIB, 101))
 given("at most 227 KiB", source="CUDA 13.0, cuda_occupancy.h")
-given("8 to 12 warps an SM", source="FlashAttention-3: 384 threads a block, one block an SM; with one consumer fewer "
-      "256")
+given("8 to 16 warps an SM", source="FlashAttention-3 and cuDNN: one block of 256 to 512 threads an SM")
 
 given("The 32 lanes of a warp", source=GUIDE)
 says("in **sectors** of 32 bytes. Lanes that read neighbouring floats need {} bytes, which are {} sectors",
