@@ -40,6 +40,9 @@ given("at most 1024", source=GUIDE)
 given("runs on 132 SMs or on 40", source="devices.h: H100, T4")
 given("A warp is 32 threads with consecutive indices.* The scheduler issues one instruction for all 32", source=GUIDE)
 
+given("waits 15 clocks for what it has loaded", source="chosen, scripts/figures/latency_hiding.py")
+assert 5 / (5 + 15) == 1 / 4
+given("an SM has room for 64 warps", source=GUIDE)
 flight = W * 500e-9
 says("With 3.35 TB/s and, say, 500 ns that is {:.1f} MB, {:.1f} KB an SM, or {:.1f} bytes for each of the {} threads",
      flight / 1e6, flight / SMS / 1e3, flight / SMS / THREADS, WARP * WARPS)
