@@ -151,11 +151,10 @@ for name, cost, cells in (("naive", naive(4, 2, 2), "4 · 16 · 2 = {} | 2 · (3
                           ("flash", flash(4, 2, 2), "{} | 2 · 32 = {} | {:.0f}")):
     says("| %s | %s | {:.0f} s | {:.0f} s | {:.0f} s | {:.4g} |" % (name, cells), *cost, intensity(cost), cost[0] / toy,
          cost[1] / toy, max(cost) / toy, min(toy, intensity(cost) * toy))
+cost = naive(S, H, BF16), flash(S, H, BF16)
 says("The same on an H100 with S = 4096 and H = 128 in bf16, one head: {:.2f} GFLOP in both; {:.0f} MB against {:.1f} "
-     "MB; intensity {:.0f} against {:.0f} FLOP/byte; {:.1f} µs against {:.1f} µs", naive(S, H, BF16)[0] / 1e9, naive(S, H,
-     BF16)[1] / 1e6,
-     flash(S, H, BF16)[1] / 1e6, intensity(naive(S, H, BF16)), intensity(flash(S, H, BF16)), traffic * MICRO,
-     seconds(flash(S, H, BF16)) * MICRO)
+     "MB; intensity {:.0f} against {:.0f} FLOP/byte; {:.1f} µs against {:.1f} µs", cost[0][0] / 1e9, cost[0][1] / 1e6,
+     cost[1][1] / 1e6, *map(intensity, cost), *(seconds(c) * MICRO for c in cost))
 
 says("the sparse peak: ridge {:.0f} instead of {:.0f}", SPARSE / W, ridge)
 says("1 GB/s as 2%s bytes/s: ridge {:.0f} %% too low" % sup(30), 100 * (1 - 1e9 / 2**30))
