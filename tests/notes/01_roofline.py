@@ -134,7 +134,8 @@ def share(parts):
 for width in (512, 1024, 4096):
     says("| %d | {:.3f} | {:.3f} | {:.3f} | {:.3f} | {:.0f} %% |" % width, *(t * MILLI for t in step(width)),
          share(step(width)))
-given("The programme's 39 % is close to what this model says of a narrow block, 512 wide", source="the week's programme")
+given("The programme's 39 % is close to what this model says of a narrow block, 512 wide",
+      source="the week's programme")
 assert abs(share(step(512)) - 39) < 2
 says("6 elements moved forward and 7 backward: at D = 1024 elementwise work and Adam are then {:.0f} % of a step "
      "{:.1f} times as long", share(step(1024, True)), sum(step(1024, True)) / sum(step(1024)))
