@@ -88,8 +88,8 @@ says("At 3.35 TB/s that is {:.2f} TFLOP/s: {:.3f} % of the tensor peak, and {:.2
      100 * add / P, 100 * add / V)
 says("an elementwise kernel looks {:.0f} times worse than it is", P / V)
 
-given("H, 64 to 128, while", source="the week's programme")
-says("below 2H / b = {:.0f} FLOP/byte at H = 128 in bf16, and the ridge is {:.0f}", 2 * H / BF16, ridge)
+given("only H, 64 to 128; in PV", source="the week's programme")
+says("Both stay below 2H / b = {:.0f} FLOP/byte at H = 128 in bf16, and the ridge is {:.0f}", 2 * H / BF16, ridge)
 says("H / b = {:.0f} at H = 128 in bf16", H / BF16)
 arithmetic, traffic = naive(S, H, BF16)[0] / P, naive(S, H, BF16)[1] / W
 says("At S = 4096 one head has {:.1f} µs of arithmetic and {:.1f} µs of traffic", arithmetic * MICRO, traffic * MICRO)
@@ -110,7 +110,7 @@ given("backward 2.5 times those FLOP", source="Dao et al., FlashAttention: five 
 # norm and GELU are unary forward and binary backward, an addition is binary both ways; GELU is 4 wide.
 forward, backward = 2 * 2 + 4 * 2 + 2 * 3, 2 * 3 + 4 * 3 + 2 * 3
 says("3 an addition, {} in all", forward)
-says("where the residual parts), {} in all. So {} T D elements", backward, forward + backward)
+says("where the residual parts), {} in all. So {} TD elements", backward, forward + backward)
 given("*Adam*: 12 D² weights", source="4 D² of attention and 2 · 4 D² of the MLP")
 
 
