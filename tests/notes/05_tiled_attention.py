@@ -144,8 +144,8 @@ says("{} blocks a side, {} · {} / 2 = {} tiles, so at most {} / {} = {:.2f} tim
 says("counts the {} in the loader", tiles)
 given("row 16 is the first of the second query tile", source="the output above it")
 says("{:.2f} times: 3H² = {} is just below M = {}", naive_traffic(S, 128) / flash1_traffic(S, 128, M), 3 * 128**2, M)
-says("would have said M/H² = {:.1f}. At H = 64 it is {:.1f} times", M / 128**2,
-     naive_traffic(S, 64) / flash1_traffic(S, 64, M))
+says("would have said M/H² = {:.1f}, for {} against 4 costs a factor of {:.0f}. At H = 64 it is {:.1f} times", M / 128**2,
+     12, 12 / 4, naive_traffic(S, 64) / flash1_traffic(S, 64, M))
 given("FlashAttention-1 with 100 KiB", source="the question")
 given("Intensity of a query block of 128", source="the question")
 says("{:.0f} FLOP a byte, against a ridge of {:.0f}", flash2_intensity(128), P / W)
