@@ -29,9 +29,10 @@ def shown(size):
 
 
 picture = Picture(760, 400, "Memory of attention against the context",
-                  f"Log axes. The score matrix grows with slope 2, from {shown(scores[0])} at a context of 1024 through "
-                  f"{shown(scores[2])} at 4096 to {shown(scores[-1])} at 131072, and passes the 80 GB of an H100 between 32768 "
-                  f"and 65536. O and lse grow with slope 1, from {shown(kept[0])} to {shown(kept[-1])}.")
+                  f"Log axes. The score matrix grows with slope 2, from {shown(scores[0])} at a context of 1024 "
+                  f"through {shown(scores[2])} at 4096 to {shown(scores[-1])} at 131072, and passes the 80 GB of an "
+                  f"H100 between 32768 and 65536. O and lse grow with slope 1, from {shown(kept[0])} to "
+                  f"{shown(kept[-1])}.")
 for size in SIZES:
     picture.line(X, y(size), RIGHT, y(size), "line")
     picture.text(X - 8, y(size) + 5, shown(size), "grey", 13, "end")

@@ -10,9 +10,9 @@ M, FACTOR, PARTS, STRIP, D = BASE + 52, BASE + 82, BASE + 112, BASE + 124, BASE 
 WIDE = 76  # pixels of a sum of 1
 
 picture = Picture(760, D + 18, "The running maximum of a row of scores",
-                  "Eight scores in four blocks as bars. The running maximum m is a step line at 3, 5, 5 and 6. Below each "
-                  "block stand m, the factor e to the m old minus m new, what is left of the old sum and the block's own "
-                  "terms, as numbers and as a strip, and their sum d.")
+                  "Eight scores in four blocks as bars. The running maximum m is a step line at 3, 5, 5 and 6. Below "
+                  "each block stand m, the factor e to the m old minus m new, what is left of the old sum and the "
+                  "block's own terms, as numbers and as a strip, and their sum d.")
 for score in range(0, 7, 2):
     y = BASE - score * UNIT
     picture.line(LEFT, y, LEFT + 4 * BLOCK, y, "line")

@@ -7,10 +7,11 @@ TOP, LEFTS = 112, (62, 462)
 NOW = {"query": (3, 2), "key": (4, 1)}  # the tile that is being computed: query block, key block
 
 picture = Picture(760, 430, "Two orders of walking the tiles of attention",
-                  "Twice the same causal score matrix of six by six tiles. On the left query blocks are the outer loop: the "
-                  "visits, numbered, run along a row from the left to the diagonal; Q, m, d and o stay on the chip and K and "
-                  "V pass by. On the right key blocks are the outer loop: the visits run down a column; K and V stay and "
-                  "Q, O, m and d pass by. The 15 tiles above the diagonal are not visited.")
+                  f"Twice the same causal score matrix of {BLOCKS} by {BLOCKS} tiles. On the left query blocks are the "
+                  "outer loop: the visits, numbered, run along a row from the left to the diagonal; Q, m, d and o stay "
+                  "on the chip and K and V pass by. On the right key blocks are the outer loop: the visits run down a "
+                  "column; K and V stay and Q, O, m and d pass by. The "
+                  f"{BLOCKS * (BLOCKS - 1) // 2} tiles above the diagonal are not visited.")
 
 
 def strip(x, y, across, label, resident, current):

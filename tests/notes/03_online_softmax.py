@@ -18,9 +18,11 @@ o_first = 10 * exp(1 - 3) + 20 * exp(3 - 3)
 o = o_first * factor + 30 * exp(2 - 5) + 40 * exp(5 - 5)
 given("Scores 1, 3, 2, 5 with values 10, 20, 30, 40", source="chosen")
 says("| 1, 3 | 3 | {:.5f} | {:.5f} | e^-2 + 1; 10 e^-2 + 20 |", first, o_first)
-says("| 2, 5 | 5 | {:.5f} | {:.5f} | factor e^(3-5) = {:.5f}; {:.5f} · {:.5f} + e^-3 + 1; {:.5f} · {:.5f} + 30 e^-3 + 40 |",
-     d, o, factor, first, factor, o_first, factor)
+says("| 2, 5 | 5 | {:.5f} | {:.5f} | factor e^(3-5) = {:.5f};", d, o, factor)
+says("{:.5f} · {:.5f} + e^-3 + 1; {:.5f} · {:.5f} + 30 e^-3 + 40 |", first, factor, o_first, factor)
 says("Result: {:.5f} / {:.5f} = {:.5f}. Log-sum-exp: 5 + ln {:.5f} = {:.5f}.", o, d, o / d, d, 5 + log(d))
+
+says("with the {} bits of half precision", 10 + 1)
 
 says("gets e^(3-5) = {:.5f}.", factor)
 says("d becomes {:.5f} · {:.5f} = {:.5f} before", first, factor, first * factor)

@@ -123,8 +123,9 @@ says("measured {} bytes where naive attention held {}", groups(held["tiled/4096"
 assert held["tiled/256"] == held["tiled/4096"]
 scores = {s: 32 * s * s * 2 for s in (1024, 131072)}
 kept = {s: 32 * s * (128 * 2 + 4) for s in (1024, 131072)}
-says("of {} heads grows from {:.0f} MiB at a context of {} to {:.0f} TiB at {}, O and lse from {:.0f} MiB to {:.0f} GiB",
-     32, scores[1024] / 2**20, 1024, scores[131072] / 2**40, 131072, kept[1024] / 2**20, kept[131072] / GiB)
+says("of {} heads grows from {:.0f} MiB at a context of {} to {:.0f} TiB at {}", 32, scores[1024] / 2**20, 1024,
+     scores[131072] / 2**40, 131072)
+says("O and lse from {:.0f} MiB to {:.0f} GiB", kept[1024] / 2**20, kept[131072] / GiB)
 given("For a whole layer of 32 heads, H = 128, fp16", source="chosen")
 says("at a context of 131072 takes {:.0f} GiB, O and lse {:.2f} GiB", scores[131072] / GiB, kept[131072] / GiB)
 says("the score matrix against the output: {:.0f} at S = 4096, H = 128", S / H)
@@ -139,13 +140,15 @@ says("| 1 | 5, 2 | 5 | {:.5f} | {:.5f} |", d, o)
 says("by e^(3-5) = {:.5f}. O = {:.5f} / {:.5f} = {:.5f}, lse = 5 + ln {:.5f} = {:.5f}.", factor, o, d, o / d, d,
      5 + log(d))
 
+says("with the {} bits of half precision", 10 + 1)
+
 says("{} blocks a side, {} · {} / 2 = {} tiles, so at most {} / {} = {:.2f} times", n, n, n + 1, tiles, n * n, tiles,
      n * n / tiles)
 says("counts the {} in the loader", tiles)
 given("row 16 is the first of the second query tile", source="the output above it")
 says("{:.2f} times: 3H² = {} is just below M = {}", naive_traffic(S, 128) / flash1_traffic(S, 128, M), 3 * 128**2, M)
-says("would have said M/H² = {:.1f}, for {} against 4 costs a factor of {:.0f}. At H = 64 it is {:.1f} times", M / 128**2,
-     12, 12 / 4, naive_traffic(S, 64) / flash1_traffic(S, 64, M))
+says("M/H² = {:.1f}, for {} against 4 costs a factor of {:.0f}. At H = 64 it is {:.1f} times", M / 128**2, 12, 12 / 4,
+     naive_traffic(S, 64) / flash1_traffic(S, 64, M))
 given("FlashAttention-1 with 100 KiB", source="the question")
 given("Intensity of a query block of 128", source="the question")
 says("{:.0f} FLOP a byte, against a ridge of {:.0f}", flash2_intensity(128), P / W)
