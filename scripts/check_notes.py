@@ -184,6 +184,8 @@ def run(notes, claims, languages=True):
         errors += check_figures(path, claims / (path.stem + ".py"))
         if languages:
             errors += check_twin(path, notes / "ru" / path.name)
+    if languages and notes == ROOT / "notes":
+        errors += check_twin(ROOT / "README.md", ROOT / "README.ru.md")
     for twin in sorted((notes / "ru").glob("*.md")):
         if not (notes / twin.name).is_file():
             errors.append("%s has no English chapter" % _shown(twin))

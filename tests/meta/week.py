@@ -63,20 +63,26 @@ class Week(unittest.TestCase):
                       files | {f"{stem}.cpp" for stem in self.lessons}]
             self.assertEqual(strays, [], f"{tree}/ holds files of no lesson")
 
-    def test_readme_has_the_same_table(self):
-        readme = self.root / "README.md"
-        text = readme.read_text() if readme.is_file() else ""
-        block = re.search(r"<!-- lessons -->\n(.*?)<!-- /lessons -->", text, re.S)
-        if not block:
-            self.skipTest("README.md has no <!-- lessons --> block")
-        rows = [[cell.strip() for cell in line.strip().strip("|").split("|")]
-                for line in block.group(1).splitlines() if line.startswith("|")][2:]
-        self.assertEqual(len(rows), len(self.week), "README.md has another number of lessons than CMakeLists.txt")
-        for row, cells in zip(self.week, rows):
-            with self.subTest(row.stem):
-                self.assertIn(row.stem, re.findall(r"\w+", cells[0]))
-                for expected in (row.tier, f"{row.hours:g}", row.title):
-                    self.assertIn(expected, cells)
+    def test_readmes_have_the_same_table(self):
+        russian = {"core": "ядро", "depth": "глубина"}
+        for name in ("README.md", "README.ru.md"):
+            readme = self.root / name
+            text = readme.read_text(encoding="utf-8") if readme.is_file() else ""
+            block = re.search(r"<!-- lessons -->\n(.*?)<!-- /lessons -->", text, re.S)
+            if not block:
+                self.skipTest(f"{name} has no <!-- lessons --> block")
+            rows = [[cell.strip() for cell in line.strip().strip("|").split("|")]
+                    for line in block.group(1).splitlines() if line.startswith("|")][2:]
+            self.assertEqual(len(rows), len(self.week), f"{name} has another number of lessons than CMakeLists.txt")
+            for row, cells in zip(self.week, rows):
+                with self.subTest(page=name, lesson=row.stem):
+                    self.assertIn(row.stem, re.findall(r"\w+", cells[0]))
+                    if name == "README.md":
+                        wanted = [row.tier, f"{row.hours:g}", row.title]
+                    else:
+                        wanted = [russian[row.tier], f"{row.hours:g}".replace(".", ",")]
+                    for expected in wanted:
+                        self.assertIn(expected, cells)
 
 
 if __name__ == "__main__":
