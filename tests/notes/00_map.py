@@ -6,6 +6,7 @@ week = {stem: (tier, float(hours)) for stem, tier, hours in re.findall(
     r'"(\w+) +(core|depth) +([\d.]+) ', (ROOT / "CMakeLists.txt").read_text(encoding="utf-8"))}
 core = sum(hours for tier, hours in week.values() if tier == "core")
 says("Core is {:g} hours, core and depth together {:g}", core, sum(hours for _, hours in week.values()))
+given("| 1 of the 2.5 of 01 |", source="gpu_model.md's own line of time, and the week's table")
 for stem, (tier, hours) in week.items():
     says("(%s.md) | {} {:g} |" % ("cuda/ladder" if stem == "cuda" else stem), tier, hours)
 
