@@ -76,7 +76,8 @@ says("Which of them can reach {:.0f}?", R)
 says("with Q and O in bf16: {:.2f}. One kv head (MQA): {:.1f}", flop / (2 * K * S * H + 2 * 2 * N * H),
      flop / (2 * (2 * S * H + 2 * N * H)))
 T = R * K * S / (N * (S - R))
-says("{:.1f} is reached at T = RKS / (N (S - R)) = {:.1f}, so with {} tokens a sequence", R, T, math.ceil(T))
+says("It reaches R = {:.1f} at", R)
+says("(S - R)}} = {:.1f} $$ so with {} tokens a sequence", T, math.ceil(T))
 T = R * S / (N * (S - R))
 says("With one kv head {} tokens are enough ({:.2f})", math.ceil(T), T)
 
@@ -106,7 +107,7 @@ says("The ratio of the FLOP is S / H = {}", S // H)
 given("With H = 192 and Hv = 128, from which", source="chosen")
 given("in a window of 128 tokens, and by how much", source="chosen")
 crossover = 2 * 192 * 128 / (192 + 128)
-says("S = 2HHv / (H + Hv) = {:.1f}. In a window of 128 the scores come first, by {:.1f} / 128 = {:.1f}.", crossover,
+says("H_v}} = {:.1f} $$ In a window of 128 the scores come first, by {:.1f} / 128 = {:.1f}.", crossover,
      crossover, state_first(128, 192, 128) / scores_first(128, 192, 128))
 
 # 4
