@@ -84,8 +84,8 @@ says("With one kv head {} tokens are enough ({:.2f})", math.ceil(T), T)
 # D18, 1
 given("A is 1000 × 20, B is 20 × 1000, C is 1000 × 20", source="chosen")
 left, right = 2 * (1000 * 20 * 1000 + 1000 * 1000 * 20), 2 * (20 * 1000 * 20 + 1000 * 20 * 20)
-says("(AB)C: 2 · 2 · 1000 · 20 · 1000 = {} FLOP, with 1000 × 1000 numbers in the middle. A(BC): 2 · 2 · 20 · 1000 · 20 = "
-     "{}, with 20 × 20 in the middle. The ratio is 1000 / 20 = {:.0f}", groups(left), groups(right), left / right)
+says("(AB)C: 2 · 2 · 1000 · 20 · 1000 = {} FLOP, with 1000 × 1000 numbers in the middle. A(BC): 2 · 2 · 20 · 1000 · "
+     "20 = {}, with 20 × 20 in the middle. The ratio is 1000 / 20 = {:.0f}", groups(left), groups(right), left / right)
 
 
 # 2
@@ -135,8 +135,8 @@ says("the state, {} bytes, and does 4HHv = {} FLOP: {} FLOP a byte", groups(2 * 
 q, k, v = (1, 2, 1), (1, 1, 2), (1, 2, 3)
 total = sum(a * b for a, b in zip(k, v))
 states = [sum(a * b for a, b in zip(k[:t], v[:t])) for t in (1, 2, 3)]
-says("KᵀV = 1 + 2 + 6 = {}, and Q(KᵀV) = {}, {}, {}. The running state is {}, {}, {}, and the causal output {}, {}, {}.",
-     total, *(a * total for a in q), *states, *(a * s for a, s in zip(q, states)))
+says("KᵀV = 1 + 2 + 6 = {}, and Q(KᵀV) = {}, {}, {}. The running state is {}, {}, {}, and the causal output {}, {}, "
+     "{}.", total, *(a * total for a in q), *states, *(a * s for a, s in zip(q, states)))
 given("What do chunks of 64 tokens cost at H = Hv = 128?", source="chosen")
 chunked, recurrent = 4 * 64 * H + 4 * H * H, 4 * H * H
 says("4 · 128 · (64 + 128) = {}, against {} token by token. That is {} times the FLOP", groups(chunked),
