@@ -26,7 +26,7 @@ std::string shortest(double value) {  // the fewest digits that give this double
 }
 int main() {
   for (const nanolm::Device& d : nanolm::devices()) {
-    std::cout << "    {name: \"" << d.name << "\", peaks: {";
+    std::cout << "    {name: \"" << d.name << "\",\n     peaks: {";
     for (const nanolm::Peak& p : d.peaks)
       std::cout << (&p == &d.peaks.front() ? "" : ", ") << name(p.format) << ": " << shortest(p.flop_per_s);
     std::cout << "},\n     bytes_per_s: " << shortest(d.bytes_per_s) << ", memory_bytes: " << shortest(d.memory_bytes)
@@ -42,7 +42,7 @@ def devices_js():
         subprocess.run([os.environ.get("CXX") or "c++", "-std=c++20", "-O0", "-I", ROOT / "include", "-x", "c++", "-",
                         "-o", program], input=PROGRAM, text=True, check=True)
         rows = subprocess.run([program], capture_output=True, text=True, check=True).stdout
-    return ("// Written by scripts/explore_devices.py from include/nanolm/devices.h, where the sources are named. Do not edit.\n"
+    return ("// Written by scripts/explore_devices.py from include/nanolm/devices.h, where the sources are named.\n"
             "// Peaks in FLOP/s, dense; main memory in bytes/s and bytes; shared memory of one SM in bytes.\n"
             "(function (explore) {\n  explore.devices = [\n" + rows +
             "  ];\n})((globalThis.explore = globalThis.explore || {}));\n")

@@ -3,7 +3,7 @@
   "use strict";
   const X = {from: 0.05, to: 2e5};  // FLOP/byte
   const Y = {from: 8e9, to: 1e16};  // FLOP/s
-  const TEXT = 13, LETTER = 7;      // height of a label, and about the width of a letter
+  const TEXT = 13;                  // height of a label
 
   function element(name, attributes, ...content) {
     const node = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -12,8 +12,8 @@
     return node;
   }
 
-  // Where each label goes: the first free place beside its point, below the roof if there is one. Labels are {x, y, width}
-  // of a point; the answer adds left and top of a box of TEXT + 4 high.
+  // Where each label goes: the best place beside its point, below the roof if it can be. Labels are {x, y, width} of a
+  // point; a label gets the place of its box.
   function place_labels(labels, roof_y, area) {
     const height = TEXT + 5;
     const overlap = (a, b) =>
@@ -37,6 +37,13 @@
       taken.push(best);
       Object.assign(label, {left: best.left, top: best.top, right: best.right, middle: best.top + height / 2});
     }
+  }
+
+  let ruler = null;
+  function text_width(text) {
+    ruler = ruler || document.createElement("canvas").getContext("2d");
+    ruler.font = `600 ${TEXT}px system-ui, sans-serif`;
+    return ruler.measureText(text).width;
   }
 
   // Draws into `svg` at `width` pixels. say: key -> word; number: value -> text in the page's language.
@@ -98,7 +105,7 @@
     };
     const labels = Object.entries(figures.points).map(([key, point], index) => {
       const label = narrow ? `${index + 1}` : `${index + 1} ${names[key]}`;
-      return {key, point, label, x: x(point.intensity), y: y(point.attainable), width: label.length * LETTER + 8};
+      return {key, point, label, x: x(point.intensity), y: y(point.attainable), width: text_width(label) + 4};
     });
     place_labels(labels, roof_y, area);
     for (const {key, point, label, x: px, y: py, left, right, middle} of labels) {

@@ -1,5 +1,5 @@
-// The page: what it says in two languages, the controls, the picture and the tables. It fills each <div class="explore">
-// of a page, in the language of <html lang>.
+// The page: what it says in two languages, the controls, the picture and the tables. It fills <div class="explore"> in
+// the language of <html lang>.
 (function (explore) {
   "use strict";
 
@@ -26,7 +26,7 @@
     pass_speculation: ["check of γ = 4 drafted", "проверка черновика, γ = 4"],
     pass_prefill: ["prefill of S", "prefill длины S"],
     S: ["S, tokens of a sequence", "S, токенов в последовательности"],
-    H: ["H, head_dim", "H, head_dim"],
+    H: ["H, width of a head", "H, ширина головы"],
     N: ["N, query heads", "N, голов запросов"],
     K: ["K, kv heads", "K, голов ключей и значений"],
     batch: ["batch, sequences", "batch, последовательностей"],
@@ -79,25 +79,26 @@
     step: ["decode step, at least", "шаг decode, не меньше"],
     speed: ["decode, all sequences", "decode, все последовательности"],
     scores: ["score matrices of a layer", "матрицы оценок слоя"],
-    naive_traffic: ["traffic of a head, naive", "трафик головы, наивное"],
-    flash1_traffic: ["traffic, FlashAttention-1", "трафик, FlashAttention-1"],
-    flash2_traffic: ["traffic, FlashAttention-2", "трафик, FlashAttention-2"],
-    ideal_traffic: ["traffic, ideal (× 1)", "трафик, идеал (× 1)"],
+    naive_traffic: ["elements that a head moves, naive", "трафик головы в элементах, наивное"],
+    flash1_traffic: ["… FlashAttention-1", "… FlashAttention-1"],
+    flash2_traffic: ["… FlashAttention-2", "… FlashAttention-2"],
+    ideal_traffic: ["… ideal", "… идеал"],
     flash1_wins: ["FlashAttention-1 below naive for long S", "FlashAttention-1 меньше наивного при большом S"],
     decode_limit: ["decode attention, long cache", "внимание в decode, длинный кэш"],
     yes: ["yes", "да"],
     no: ["no", "нет"],
-    below: ["below B*: memory-bound", "ниже B*: memory-bound"],
-    above: ["not below B*: compute-bound", "не ниже B*: compute-bound"],
+    below: ["below B*", "ниже B*"],
+    above: ["not below B*", "не ниже B*"],
     too_many: ["more than fit", "больше, чем помещается"],
     tokens_per_s: ["tokens/s", "токенов/с"],
-    elements: ["elements", "элементов"],
     link: ["Link to this setting", "Ссылка на эту настройку"],
     symbols: [
-      "P, W, C, SRAM: the device's peak, bandwidth, memory and shared memory of an SM. b: bytes of an element in the " +
-        "arithmetic's format; M = SRAM / b elements. L, D, F: layers, width and MLP width of the model; n: its weights.",
-      "P, W, C, SRAM: пик, пропускная способность, память и разделяемая память одного SM устройства. b: байт на элемент " +
-        "в формате арифметики; M = SRAM / b элементов. L, D, F: число слоёв, ширина модели и ширина MLP; n: число весов.",
+      "P, W, C, SRAM: the device's peak, bandwidth, memory and shared memory of an SM. b: bytes of an element in " +
+        "the arithmetic's format; M = SRAM / b elements. L, D, F: layers, width and MLP width of the model; n: its " +
+        "weights.",
+      "P, W, C, SRAM: пик, пропускная способность, память и разделяемая память одного SM устройства. b: байт на " +
+        "элемент в формате арифметики; M = SRAM / b элементов. L, D, F: число слоёв, ширина модели и ширина MLP; " +
+        "n: число весов.",
     ],
   };
 
@@ -127,11 +128,13 @@
       return `${number(Number((value / 10 ** power).toPrecision(4)), 4)}·10${exponent(power)}`;
     };
     const bytes = (value) => {
-      const [size, unit] = [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "kB"]].find(([s]) => value >= s) || [1, "bytes"];
-      return `${number(value / size)} ${say(unit)}`;
+      const units = [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "kB"], [0, "bytes"]];
+      const [size, unit] = units.find(([least]) => value >= least);
+      return `${number(value / (size || 1))} ${say(unit)}`;
     };
     const P = big(f.tensor.flop_per_s), W = big(f.tensor.bytes_per_s);
-    const times = (traffic) => `${number(Math.round(traffic))} ${say("elements")}, ×\u00a0${number(traffic / f.ideal_traffic)}`;
+    const times = (traffic) =>
+      `${number(Math.round(traffic))} (×\u00a0${number(traffic / f.ideal_traffic)})`;
     const tokens = {
       decode: ["batch", `${batch}`],
       speculation: ["batch · (γ + 1)", `${batch} · ${explore.drafted + 1}`],
@@ -149,10 +152,10 @@
       ["fit", number(f.sequences_that_fit), "⌊(C − n b_w) / (2 L K H b_c S)⌋",
         f.weight_bytes > f.memory ? `${big(f.memory)} < ${big(f.weight_bytes)}`
           : `(${big(f.memory)} − ${big(f.weight_bytes)}) / ${big(kv * S)}`],
-      ["step", `${number(f.decode_step_s * 1e3, 4)} ${say("ms")}${fits}`,
+      ["step", `${number(f.decode_step_s * 1e3, 4, true)} ${say("ms")}${fits}`,
         "max(2 n batch / P, (n b_w + batch · 2 L K H b_c S) / W)",
         `max(${number((2 * n * batch / f.tensor.flop_per_s) * 1e3)}, ` +
-          `${number(((f.weight_bytes + batch * kv * S) / f.tensor.bytes_per_s) * 1e3, 4)}) ${say("ms")}`],
+          `${number(((f.weight_bytes + batch * kv * S) / f.tensor.bytes_per_s) * 1e3, 4, true)}) ${say("ms")}`],
       ["speed", `${number(f.decode_tokens_per_s)} ${say("tokens_per_s")}${fits}`, "batch / max(…)", ""],
       ["scores", `${bytes(f.score_matrix_bytes)} (${number(f.score_matrix_bytes / 2 ** 30)} ${say("GiB")})`,
         "batch · N S² b", `${batch} · ${N} · ${S}² · ${b}`],
@@ -160,7 +163,8 @@
       ["flash1_traffic", times(f.flash1_traffic), "2 S H + 12 S² H² / M", `M = ${number(M)}`],
       ["flash2_traffic", times(f.flash2_traffic), "2 S H (1 + ⌈S / B_r⌉)", `B_r = ${B_r}`],
       ["ideal_traffic", times(f.ideal_traffic), "4 S H", `4 · ${S} · ${H}`],
-      ["flash1_wins", say(f.flash1_wins ? "yes" : "no"), "3 H² < M", `${number(3 * H * H)} ${f.flash1_wins ? "<" : "≥"} ${number(M)}`],
+      ["flash1_wins", say(f.flash1_wins ? "yes" : "no"), "3 H² < M",
+        `${number(3 * H * H)} ${f.flash1_wins ? "<" : "≥"} ${number(M)}`],
       ["decode_limit", `${number(f.decode_intensity_limit)} ${say("flop_per_byte")}`, "2 N / (b_c K)",
         `2 · ${N} / (${number(b_c)} · ${K})`],
     ];
@@ -173,7 +177,8 @@
     made.append(...content);
     return made;
   }
-  const subscripts = (text) => text.split(/(?<=\b[bB])_([a-z])\b/).map((part, index) => index % 2 ? node("sub", {}, part) : part);
+  const subscripts = (text) =>
+    text.split(/_([a-z])\b/).map((part, index) => index % 2 ? node("sub", {}, part) : part);
   let next_id = 0;
 
   function mount(root) {
@@ -222,7 +227,8 @@
       const id = `explore-${++next_id}`;
       const stops = explore.stops[key];
       const range = node("input", {id, type: "range", min: 0, max: stops.length - 1, step: 1});
-      const field = node("input", {type: "number", min: stops[0], max: stops[stops.length - 1], "aria-label": say(key)});
+      const field = node("input",
+        {type: "number", min: stops[0], max: stops[stops.length - 1], "aria-label": say(key)});
       range.addEventListener("input", () => change({[key]: stops[range.value]}));
       field.addEventListener("change", () => change({[key]: field.value}));
       refreshers.push(() => {
@@ -274,7 +280,8 @@
         ([key, value, formula, filled]) => node("tr", {},
           node("th", {scope: "row"}, ...subscripts(say(key))),
           node("td", {class: "value", "data-quantity": key}, value),
-          node("td", {class: "formula"}, ...subscripts(formula), node("div", {class: "filled"}, ...subscripts(filled))))));
+          node("td", {class: "formula"}, ...subscripts(formula),
+            node("div", {class: "filled"}, ...subscripts(filled))))));
       link.href = explore.to_hash(setting);
     }
     function draw(figures) {
@@ -284,9 +291,10 @@
 
     root.replaceChildren(
       preset_buttons(),
-      node("div", {class: "bench"}, picture, node("div", {class: "controls"},
-        ...["model", "device", "pass", "arithmetic", "weights", "cache"].map(choice),
-        ...["S", "batch", "N", "K", "H", "B_r"].map(slider))),
+      node("div", {class: "bench"}, picture,
+        node("div", {class: "controls choices"},
+          ...["model", "device", "pass", "arithmetic", "weights", "cache"].map(choice)),
+        node("div", {class: "controls"}, ...["S", "batch", "N", "K", "H", "B_r"].map(slider))),
       points, quantities, node("p", {class: "symbols"}, say("symbols")), node("p", {}, link));
     link_highlights();
     refresh();

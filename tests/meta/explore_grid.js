@@ -1,5 +1,5 @@
 // What notes/explore/model.js computes for the settings on standard input; explore_grid.cpp does the same with the
-// reference lessons. One setting a line, as JSON; one line an answer: the names and values that explore_test.py compares.
+// reference lessons. One setting a line, as JSON; one line an answer: names and values, for explore_test.py to compare.
 "use strict";
 for (const script of ["devices", "model", "state"]) require(`../../notes/explore/${script}.js`);
 const explore = globalThis.explore;

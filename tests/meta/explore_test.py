@@ -66,8 +66,9 @@ class Explore(unittest.TestCase):
         rows = ["\t".join(str(value) for value in [*(one[key] for key in FIELDS), *(
             models[one["model"]][key] for key in ("width", "mlp", "layers", "vocabulary"))]) for one in grid]
         program = workbook.WORK / "explore_grid"
-        built = workbook.run(os.environ.get("CXX", "c++"), "-std=c++20", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas",
-                             "-I", workbook.ROOT / "include", workbook.ROOT / "tests/meta/explore_grid.cpp",
+        built = workbook.run(os.environ.get("CXX", "c++"), "-std=c++20", "-Wall", "-Wextra", "-Werror",
+                             "-Wno-unknown-pragmas", "-I", workbook.ROOT / "include",
+                             workbook.ROOT / "tests/meta/explore_grid.cpp",
                              *(workbook.ROOT / "reference" / f"{stem}.cpp" for stem in LESSONS), "-o", program)
         self.assertEqual(built.returncode, 0, built.text)
         run = subprocess.run([program], input="\n".join(rows) + "\n", capture_output=True, text=True)
@@ -136,8 +137,8 @@ class Explore(unittest.TestCase):
     def test_numbers_are_written_as_in_the_notes(self):
         written = json.loads(node("""
             const values = [295.3432835, 0.16666667, 69206016, 8192, 3.998, 0, 1e-4, 1979, Infinity];
-            console.log(JSON.stringify(["en", "ru"].map((one) => values.map((value) => explore.number_writer(one)(value)))))
-            """))
+            console.log(JSON.stringify(["en", "ru"].map(explore.number_writer).map(
+              (write) => values.map((value) => write(value)))))"""))
         english = ["295", "0.167", "69 206 016", "8192", "4", "0", "0.0001", "1979", "∞"]
         self.assertEqual([text.replace("\u202f", " ") for text in written[0]], english)
         self.assertEqual([text.replace("\u202f", " ") for text in written[1]], [t.replace(".", ",") for t in english])
