@@ -14,12 +14,13 @@
 
   // Where each label goes: the best place beside its point, below the roof if it can be. Labels are {x, y, width} of a
   // point; a label gets the place of its box.
-  function place_labels(labels, roof_y, area) {
+  function place_labels(labels, roof_y, area, obstacles) {
     const height = TEXT + 5;
     const overlap = (a, b) =>
       Math.max(0, Math.min(a.right, b.right) - Math.max(a.left, b.left)) *
       Math.max(0, Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top));
-    const taken = labels.map(({x, y}) => ({left: x - 7, right: x + 7, top: y - 7, bottom: y + 7}));
+    const dots = labels.map(({x, y}) => ({left: x - 7, right: x + 7, top: y - 7, bottom: y + 7}));
+    const taken = [...obstacles, ...dots];
     const box_at = (left, top, width) => ({left, top, right: left + width, bottom: top + height});
     for (const label of [...labels].sort((a, b) => b.x - a.x)) {
       let best = null;
@@ -77,6 +78,7 @@
 
     // Roofs. The vector units' is lower and shares the slope.
     const {tensor, vector} = figures;
+    const obstacles = [];
     const low = {x: X.from, y: X.from * tensor.bytes_per_s};
     const roof = (machine) => {
       const corner = machine.flop_per_s / machine.bytes_per_s;
@@ -86,8 +88,11 @@
     line("ridge", x(figures.ridge), y(tensor.flop_per_s), x(figures.ridge), area.bottom);
     if (vector.flop_per_s < tensor.flop_per_s) {
       add("path", {class: "roof vector", d: roof(vector)});
-      text("roof-name", area.right - 4, y(vector.flop_per_s) + 16, "end",
-        `${narrow ? "" : say("vector_units") + " "}${number(vector.flop_per_s / 1e12)}`);
+      const name = `${narrow ? "" : say("vector_units") + " "}${number(vector.flop_per_s / 1e12)}`;
+      const base = y(vector.flop_per_s) + 16;
+      text("roof-name", area.right - 4, base, "end", name);
+      obstacles.push(
+        {left: area.right - 12 - text_width(name), right: area.right, top: base - TEXT, bottom: base + 4});
     }
     add("path", {class: "roof", d: roof(tensor)});
     text("roof-name", area.right - 4, y(tensor.flop_per_s) - 8, "end",
@@ -107,7 +112,7 @@
       const label = narrow ? `${index + 1}` : `${index + 1} ${names[key]}`;
       return {key, point, label, x: x(point.intensity), y: y(point.attainable), width: text_width(label) + 4};
     });
-    place_labels(labels, roof_y, area);
+    place_labels(labels, roof_y, area, obstacles);
     for (const {key, point, label, x: px, y: py, left, right, middle} of labels) {
       const near = Math.min(Math.max(px, left), right);
       const group = element("g", {

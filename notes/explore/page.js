@@ -25,7 +25,7 @@
     pass_decode: ["decode", "decode"],
     pass_speculation: ["check of γ = 4 drafted", "проверка черновика, γ = 4"],
     pass_prefill: ["prefill of S", "prefill длины S"],
-    S: ["S, tokens of a sequence", "S, токенов в последовательности"],
+    S: ["S, tokens of a sequence", "S, длина в токенах"],
     H: ["H, width of a head", "H, ширина головы"],
     N: ["N, query heads", "N, голов запросов"],
     K: ["K, kv heads", "K, голов ключей и значений"],
@@ -77,6 +77,9 @@
     kv_bytes: ["cache of a token", "кэш одного токена"],
     fit: ["sequences that fit", "помещается последовательностей"],
     step: ["decode step, at least", "шаг decode, не меньше"],
+    short_critical_batch: ["B*", "B*"],
+    short_fit: ["fit", "помещается"],
+    short_step: ["step", "шаг"],
     speed: ["decode, all sequences", "decode, все последовательности"],
     scores: ["score matrices of a layer", "матрицы оценок слоя"],
     naive_traffic: ["elements that a head moves, naive", "трафик головы в элементах, наивное"],
@@ -89,7 +92,7 @@
     no: ["no", "нет"],
     below: ["below B*", "ниже B*"],
     above: ["not below B*", "не ниже B*"],
-    too_many: ["more than fit", "больше, чем помещается"],
+    too_many: ["the batch does not fit", "batch не помещается"],
     tokens_per_s: ["tokens/s", "токенов/с"],
     link: ["Link to this setting", "Ссылка на эту настройку"],
     symbols: [
@@ -260,9 +263,10 @@
     const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
     svg.setAttribute("role", "group");
     svg.setAttribute("aria-label", say("roofline"));
-    const picture = node("div", {class: "picture"}, svg);
+    const summary = node("p", {class: "summary"});
+    const picture = node("div", {class: "picture"}, svg, summary);
     const [points, point_rows] = table("points", ["point", "intensity", "attainable", "share", "bound"]);
-    const [quantities, quantity_rows] = table("quantities", ["quantity", "value", "formula"]);
+    const [quantity_table, quantity_rows] = table("quantities", ["quantity", "value", "formula"]);
     const link = node("a", {}, say("link"));
 
     function refresh() {
@@ -272,15 +276,19 @@
       point_rows.replaceChildren(...Object.entries(figures.points).map(([key, point], index) =>
         node("tr", {"data-point": key, class: explore.kinds[key]},
           node("th", {scope: "row"}, node("span", {class: "number"}, `${index + 1}`), ` ${names[key]}`),
-          node("td", {}, number(point.intensity, 3, true)),
+          node("td", {}, number(point.intensity, 4, true)),
           node("td", {}, number(point.attainable / 1e12, 3, true)),
           node("td", {}, `${number(point.share * 100, 3, true)}\u00a0%`),
           node("td", {}, say(point.compute_bound ? "compute_bound" : "memory_bound")))));
-      quantity_rows.replaceChildren(...explore.quantities(setting, figures, say, number).map(
+      const quantities = explore.quantities(setting, figures, say, number);
+      // The three that the sliders are moved for, in sight of them.
+      summary.replaceChildren(...["critical_batch", "fit", "step"].map((key) => node("span", {},
+        `${say(`short_${key}`)} `, node("b", {}, quantities.find(([name]) => name === key)[1]))));
+      quantity_rows.replaceChildren(...quantities.map(
         ([key, value, formula, filled]) => node("tr", {},
           node("th", {scope: "row"}, ...subscripts(say(key))),
           node("td", {class: "value", "data-quantity": key}, value),
-          node("td", {class: "formula"}, ...subscripts(formula),
+          node("td", {class: "how"}, ...subscripts(formula),
             node("div", {class: "filled"}, ...subscripts(filled))))));
       link.href = explore.to_hash(setting);
     }
@@ -295,7 +303,7 @@
         node("div", {class: "controls choices"},
           ...["model", "device", "pass", "arithmetic", "weights", "cache"].map(choice)),
         node("div", {class: "controls"}, ...["S", "batch", "N", "K", "H", "B_r"].map(slider))),
-      points, quantities, node("p", {class: "symbols"}, say("symbols")), node("p", {}, link));
+      points, quantity_table, node("p", {class: "symbols"}, say("symbols")), node("p", {}, link));
     link_highlights();
     refresh();
     new ResizeObserver(() => draw(explore.figures(setting, explore.device_named(setting.device)))).observe(picture);

@@ -60,17 +60,17 @@ given("set H to 192 and to 256", source="chosen")
 says("B\\* is {:.1f}; with its activations the layer needs {:.1f}, so point 1 arrives at {} sequences. At 8192 "
      "tokens {} have room.", RIDGE, exact, ceil(exact), fit(S))
 says("with 1024 tokens {} fit. A cache in 4 bits alone makes room for {}", fit(1024), fit(S, 0.5))
-says("halves to {:.1f}. Point 1 nearly doubles, from {:.1f} to {:.1f} FLOP", P / (2 * W), layer(59), layer(59, 1))
-says("stays at {:.2f}, since", decode(K))
+says("halves to {:.1f}. Point 1 nearly doubles, from {:.2f} to {:.1f} FLOP", P / (2 * W), layer(59), layer(59, 1))
+says("stays at {:.3f}, since", decode(K))
 says("the step falls from {:.2f} to {:.2f} ms. With {} it falls only from {:.2f} to {:.2f} ms: of the {:.1f} GB that "
      "the step read, {:.1f} GB were caches", step_ms(1), step_ms(1, 1), fit(S), step_ms(59), step_ms(59, 1),
      (2 * weights(K) + 59 * cache(S)) / 1e9, 59 * cache(S) / 1e9)
-says("makes it {:.2f} ms and moves point 7 to {:.2f}", step_ms(59, 1, 1), decode(K, 1))
+says("makes it {:.2f} ms and moves point 7 to {:.3f}", step_ms(59, 1, 1), decode(K, 1))
 says("from {:.0f} to {}: S / b", S / 2, groups(LONG / 2))
-says("goes from {:.1f} to {:.1f} and cannot pass H / b = {:.0f}; point 5 from {:.1f} to {:.1f} and cannot pass "
+says("goes from {:.2f} to {:.2f} and cannot pass H / b = {:.0f}; point 5 from {:.1f} to {:.1f} and cannot pass "
      "2 B_r / b = {:.0f}", naive(S), naive(LONG), H / 2, flash2(S, B_R), flash2(LONG, B_R), B_R)
 says("grow {:.0f} times and the sequences that fit fall from {} to {}", (LONG / S) ** 2, fit(S), fit(LONG))
 says("it takes {} rows: (1 + ⌈8192 / B_r⌉) must not exceed 8192 / {:.1f} = {:.1f}, so there are at most {} blocks. The "
-     "Q of {} rows in bf16 and their accumulators in fp32 are {:.0f} KiB", rows, RIDGE, S / RIDGE, floor(S / RIDGE) - 1, rows,
-     rows * H * (2 + 4) / 1024)
+     "Q of {} rows in bf16 and their accumulators in fp32 are {:.0f} KiB",
+     rows, RIDGE, S / RIDGE, floor(S / RIDGE) - 1, rows, rows * H * (2 + 4) / 1024)
 given("an SM has 228 KiB of shared memory and 256 KiB of registers", source="include/nanolm/devices.h, H100 SXM")
