@@ -54,6 +54,9 @@ given("At 8192 tokens, how many rows", source="chosen")
 says("as many kv heads as query heads, 32: point 7 falls from {:.0f} to {:.0f} FLOP a byte, and {} sequences fit",
      decode(K), decode(N), fit(S, kv_heads=N))
 says("a single prompt of 2048 tokens, at {:.0f} FLOP a byte", layer(2048))
+says("64 sequences with 4 drafted tokens and one more are {} tokens. That is above the B\\* of {:.0f}, and point 1 "
+     "still stands just left of the ridge, at {:.1f} FLOP a byte: with its activations the layer needs {:.1f} tokens",
+     64 * 5, RIDGE, layer(64 * 5), exact)
 says("Its ridge is {:.0f} FLOP a byte and its B\\* is {:.0f}, since", 65e12 / 320e9, 65e12 * 0.5 / (2 * 320e9))
 given("has 100 KiB of shared memory", source="include/nanolm/devices.h, RTX 4090")
 given("set H to 192 and to 256", source="chosen")
