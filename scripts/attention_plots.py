@@ -5,70 +5,25 @@
 
 import argparse
 import json
-import os
 import sys
 
-import matplotlib
+from matplotlib.ticker import FuncFormatter, NullLocator
 
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
-from matplotlib.ticker import FuncFormatter, NullLocator  # noqa: E402
+from attention_record import Bench, needs
+from attention_tables import rate, significant, size
+from plot_style import COLOUR, empty, frame, legend_below, log_axis, plt, powers, save
 
-from attention_record import Bench, needs  # noqa: E402
-from attention_tables import rate, significant, size  # noqa: E402
-
-# Okabe and Ito's colours, which the colour-blind can tell apart. One colour for one thing in every plot.
-COLOUR = {"naive": "#D55E00", "tiled": "#0072B2", "fast": "#009E73", "flash": "#0072B2", "matmul": "#009E73",
-          "elementwise": "#CC79A7", "decode": "#E69F00", "roof": "#000000", "other": "#767676"}
 MARKER = {"naive": "o", "tiled": "s", "fast": "P", "flash": "s", "matmul": "D", "elementwise": "^", "decode": "v"}
 
 
-def frame(axes, title, bench, recorded):
-    axes.set_title("%s\n" % title, loc="left", fontsize=12)
-    where = "%s, one thread, %s%s" % (bench.host["cpu"], bench.context.get("date", "")[:10],
-                                      ", recorded" if recorded else "")
-    axes.text(0, 1.02, where, transform=axes.transAxes, fontsize=8.5, color=COLOUR["other"])
-    axes.grid(True, which="major", color="#dddddd", linewidth=0.6)
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-
-
-def empty(axes, why):
-    axes.set_xticks([])
-    axes.set_yticks([])
-    axes.text(0.5, 0.5, why, transform=axes.transAxes, ha="center", va="center", fontsize=11)
-
-
-def log_axis(axis, ticks=None, label=None):
-    """Numbers as people write them; no 10^3."""
-    if ticks:
-        axis.set_ticks(ticks)
-        axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(label or (lambda value, _: "%g" % value)))
-
-
-def legend_below(axes, columns):
-    """Outside the axes, so that it never covers a point."""
-    axes.legend(loc="upper center", bbox_to_anchor=(0.45, -0.16), ncol=columns, frameon=False, fontsize=8.5)
-
-
-def powers(low, high, base):
-    """Powers of `base` that cover [low, high]."""
-    value, all_powers = 1.0, []
-    while value > low:
-        value /= base
-    while value < high * base:
-        if value * base > low:
-            all_powers.append(value)
-        value *= base
-    return all_powers
+def where(bench, recorded):
+    return "%s, one thread, %s%s" % (bench.host["cpu"], bench.context.get("date", "")[:10], ", recorded" if recorded else "")
 
 
 def against_seqlen(axes, bench, recorded, title, value, axis_label, tick_label, base, also=()):
     """The kernels, with and without the mask, against S on log axes; `also` holds (label, of seqlen) to compare."""
     settings = bench.settings
-    frame(axes, "%s, N = %d, H = %d" % (title, settings["heads"], settings["head_dim"]), bench, recorded)
+    frame(axes, "%s, N = %d, H = %d" % (title, settings["heads"], settings["head_dim"]), where(bench, recorded))
     drawn = []
     for kernel in ("naive", "tiled", "fast"):
         for causal in (False, True):
@@ -118,7 +73,7 @@ def memory(axes, bench, recorded):
 def roofline(axes, bench, recorded, device):
     row = bench.device_row(device)
     name = bench.host["cpu"] + ", one thread" if device == "host" else device
-    frame(axes, "Roofline: %s" % name, bench, recorded)
+    frame(axes, "Roofline: %s" % name, where(bench, recorded))
     if row is None:
         empty(axes, needs(bench.roofline) or "no such device")
         return
@@ -173,7 +128,7 @@ def measured_rates(bench, axes):
 
 
 def pareto(axes, bench, recorded):
-    frame(axes, "Time against memory, no mask", bench, recorded)
+    frame(axes, "Time against memory, no mask", where(bench, recorded))
     if needs(bench.frontier):
         empty(axes, needs(bench.frontier))
         return
@@ -207,12 +162,6 @@ def pareto(axes, bench, recorded):
     legend_below(axes, 2)
 
 
-def save(fig, folder, name):
-    fig.savefig(os.path.join(folder, name + ".png"), dpi=150)
-    fig.savefig(os.path.join(folder, name + ".svg"), metadata={"Date": None})
-    plt.close(fig)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("results", metavar="RESULTS.json")
@@ -222,7 +171,6 @@ def main():
     options = parser.parse_args()
     with open(options.results, encoding="utf-8") as file:
         bench = Bench(json.load(file))
-    plt.rcParams.update({"font.size": 10, "svg.hashsalt": "attention_bench", "svg.fonttype": "path"})
     plots = {"time": time, "memory": memory, "pareto": pareto,
              "roofline": lambda *given: roofline(*given, options.device_row)}
     for name, plot in plots.items():

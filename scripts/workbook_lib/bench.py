@@ -1,8 +1,10 @@
 """`scripts/workbook bench`: builds attention_bench and has scripts/attention_bench.py measure with it.
 
-`--device cuda`: scripts/compare_torch_cuda.py, which builds the ladder and measures it beside PyTorch, or `--from` a record.
+`--device cuda`: scripts/compare_torch_cuda.py, which builds the ladder and measures it beside PyTorch, or `--from` a
+record; tables and plots of either.
 """
 
+import argparse
 import os
 import sys
 
@@ -13,11 +15,7 @@ from .week import ROOT, find_tree, shown
 
 def run(options):
     if options.device == "cuda":
-        # PyTorch is not the workbook's: it is that of the Python that runs this.
-        script = os.path.join(ROOT, "scripts", "compare_torch_cuda.py")
-        if any(argument.startswith("--from") for argument in options.passed_on):
-            say("Recorded, not measured here.")
-        return processes.stream([sys.executable, "-B", script] + options.passed_on, env=dict(os.environ))
+        return _on_gpu(options.passed_on)
     tree = find_tree(options.impl)
     import attention_bench  # only this verb needs it
     arguments = ["--out", os.path.join(ROOT, "results")] + options.passed_on + ["--quick"] * options.quick
@@ -45,3 +43,25 @@ def run(options):
         program = os.path.join(folder, "bin", "attention_bench")
         command = [machine["plots"], "-B", attention_bench.__file__, "--program", program]
         return processes.stream(command + arguments, env=dict(os.environ))
+
+
+def _on_gpu(passed_on):
+    """Measures with PyTorch, that of the Python that runs this, or shows a record; plots either."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--from", dest="source")
+    parser.add_argument("--out", default=os.path.join(ROOT, "results", "compare_torch_cuda.json"))
+    known, rest = parser.parse_known_args(passed_on)
+    os.makedirs(os.path.join(ROOT, "results"), exist_ok=True)
+    if known.source:
+        say("Recorded, not measured here.")
+    where = ["--from", known.source] if known.source else ["--out", known.out]
+    script = os.path.join(ROOT, "scripts", "compare_torch_cuda")
+    code = processes.stream([sys.executable, "-B", script + ".py"] + where + rest, env=dict(os.environ))
+    if code != 0 or {"-h", "--help"} & set(rest):
+        return code
+    plots = setup_machine.prepare(bench=True)["plots"]
+    command = [plots, "-B", script + "_plots.py", known.source or known.out, os.path.join(ROOT, "results")]
+    code = processes.stream(command + ["--recorded"] * bool(known.source), env=dict(os.environ))
+    if code == 0:
+        say("Plots: results/compare_torch_cuda.png and .svg")
+    return code

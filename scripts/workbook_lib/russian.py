@@ -365,6 +365,7 @@ SENTENCES = (
      "cuda: лестница рядом с PyTorch на GPU; --device cuda --from notes/data/compare_torch_h200.json показывает "
      "записанный прогон без GPU"),
     ("Recorded, not measured here.", "Записано раньше, не измерено здесь."),
+    ("Plots: results/compare_torch_cuda.png and .svg", "Графики: results/compare_torch_cuda.png и .svg"),
     ("Removes build folders and what an in-source build leaves behind; nothing git tracks.",
      "Удаляет папки сборки и следы сборки в исходной папке; ничего из того, что отслеживает git."),
     ("Copies the exercises to a new or empty folder and remembers it: check, next, watch and the others work on it, and no "
