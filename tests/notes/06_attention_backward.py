@@ -21,10 +21,10 @@ given("1. S = 4096, 32 heads, H = 128, two bytes an element", source="the progra
 
 product = 2 * S * S * H * N  # FLOP of one matrix product of all heads
 again, exps, stored = product / P * 1e6, N * S * S / EXP * 1e6, 2 * P_bytes / W * 1e6
-says("With H = 128 the scores take 2·S²·H FLOP a head: 2 · 4096² · 128 · 32 = {} for 32 heads, {:.0f} µs at 989 TFLOP/s",
-     sci(product), again)
-says("16 a clock and SM, 132 SMs at 1.83 GHz, so {} a second, and S² of them for each of the 32 heads take {:.0f} µs too",
-     sci(EXP), exps)
+says("With H = 128 the scores take 2·S²·H FLOP a head: 2 · 4096² · 128 · 32 = {} for 32 heads, {:.0f} µs at 989 "
+     "TFLOP/s", sci(product), again)
+says("16 a clock and SM, 132 SMs at 1.83 GHz, so {} a second, and S² of them for each of the 32 heads take {:.0f} µs "
+     "too", sci(EXP), exps)
 says("Writing {:.0f} GiB and reading it back is {} bytes, {:.0f} µs at 3.35 TB/s", P_bytes / GiB,
      sci(2 * P_bytes), stored)
 says("computing P again takes {:.0f} µs, less than half", again + exps)
@@ -37,7 +37,8 @@ says("| P recomputed, one loop over tiles | 5 | 0 | {:.0f} µs | {:.0f} µs | ar
 says("It costs {:.0f} µs and saves more than 2 ms", again)
 assert moved * P_bytes / W - 8 * S * H * N * b / W > 2e-3
 says("{:.1f} MiB in place of 1 GiB", N * S * 4 / MiB)
-says("In a model of 32 layers that is {:.0f} GiB for each example against {:.0f} MiB", 32 * P_bytes / GiB, 32 * N * S * 4 / MiB)
+says("In a model of 32 layers that is {:.0f} GiB for each example against {:.0f} MiB", 32 * P_bytes / GiB,
+     32 * N * S * 4 / MiB)
 says("the factor {} in published FLOP counts", 5 / 2)
 
 scale, Q, K, V, dO = 0.5, (1, 0), (0, 2 * log(3)), (4, 8), (1, 2)
@@ -55,14 +56,14 @@ says("| dP | 4, 8 | {:.0f}, {:.0f} | dO · V |", dO[1] * V[0], dO[1] * V[1])
 says("| dS | {:.2f}, {:.2f} | {:.0f}, {:.0f} | P · (dP - delta); each row adds up to 0 |", *dS[0], *dS[1])
 dQ = [scale * sum(s * k for s, k in zip(row, K)) for row in dS]
 says("| dQ | {:.2f} ln 3 = {:.5f} | {:.0f} ln 3 = {:.5f} | 0.5 · dS K |", dQ[0] / log(3), dQ[0], dQ[1] / log(3), dQ[1])
-says("dV = ({:.2f} · 1 + {} · 2, {:.2f} · 1 + {} · 2) = ({:.2f}, {:.2f})", weights[0][0], weights[1][0], weights[0][1], weights[1][1],
-     *(sum(weights[i][j] * dO[i] for i in (0, 1)) for j in (0, 1)))
+says("dV = ({:.2f} · 1 + {} · 2, {:.2f} · 1 + {} · 2) = ({:.2f}, {:.2f})", weights[0][0], weights[1][0], weights[0][1],
+     weights[1][1], *(sum(weights[i][j] * dO[i] for i in (0, 1)) for j in (0, 1)))
 says("dK = 0.5 · ({:.2f} · 1 - 2 · 0, {:.2f} · 1 + 2 · 0) = ({:.3f}, {:.3f})", *dS[0],
      *(scale * sum(dS[i][j] * Q[i] for i in (0, 1)) for j in (0, 1)))
 
-says("written and read back it is {} bytes, {:.0f} µs at 3.35 TB/s. The scores again are {:.0f} µs of the tensor cores, the "
-     "exponentials {:.0f} µs of their own units, at most {:.0f} µs together.", sci(2 * P_bytes), stored, again,
-     exps, again + exps)
+says("written and read back it is {} bytes, {:.0f} µs at 3.35 TB/s. The scores again are {:.0f} µs of the tensor "
+     "cores, the exponentials {:.0f} µs of their own units, at most {:.0f} µs together.", sci(2 * P_bytes), stored,
+     again, exps, again + exps)
 says("it is {:.0f} µs of traffic against {:.0f} µs of arithmetic", moved * P_bytes / W * 1e6, 5 * again)
 says("Five products, {} forward passes", 5 / 2)
 says("S, dP, dV, dQ, dK against S and P V: {} forward passes at the same rate", 5 / 2)
