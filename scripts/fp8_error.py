@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """What 8-bit numbers cost in attention: emulates the rounding and prints the table of notes/flash_versions.md.
 
-Q, K, V and the weights P are rounded, sums are exact; the reference is the same attention in double precision. Errors are
-root mean squares over elements of O and over seeds. Standard library only, some seconds. `--record FILE` writes e4m3's
-errors for five other sets of seeds, which say how much of the table is chance: notes/data/fp8_error_seeds.json.
+Q, K, V and the weights P are rounded, sums are exact; the reference is the same attention in double precision. Errors
+are root mean squares over elements of O and over seeds. Standard library only, some seconds. `--record FILE` writes
+e4m3's errors for five other sets of seeds, which say how much of the table is chance: notes/data/fp8_error_seeds.json.
 """
 
 import argparse
@@ -17,7 +17,7 @@ SEEDS = range(4)
 
 
 def e4m3(x):
-    """To the nearest number with 4 exponent bits and 3 of mantissa, ties to even: 448 at most, steps of 2^-9 at least."""
+    """To the nearest with 4 bits of exponent and 3 of mantissa, ties to even: 448 at most, steps of 2^-9 at least."""
     step = 2.0 ** (max(math.frexp(x)[1] - 1, -6) - 3)
     return max(-448.0, min(448.0, round(x / step) * step))
 
@@ -113,7 +113,8 @@ def main():
         with open(path, "w", encoding="utf-8", newline="\n") as file:
             file.write("[" + ",\n ".join(map(json.dumps, sets)) + "]\n")
         return
-    print("| Q and K | format | one scale | block scales | rotated | both | V and P alone |\n|---|---|---|---|---|---|---|")
+    print("| Q and K | format | one scale | block scales | rotated | both | V and P alone |")
+    print("|---|---|---|---|---|---|---|")
     for name in FORMATS:
         for data in DATA:
             print(f"| {data} | {name} | " + " | ".join(f"{error:.4f}" for error in errors(data, name)) + " |")

@@ -16,10 +16,10 @@ matmul = 2 * S * S * H * N / FLOP_S * 1e6
 exps = S * S * N / EXP_S * 1e6
 
 picture = Picture(WIDTH, 362, "Recomputing P against storing it",
-                  "Above: the forward pass leaves only O and lse in main memory; the backward pass reads them with Q, K, V and "
-                  "dO and makes S and P again on the chip. Below: writing and reading P takes "
-                  f"{2 * once:.0f} microseconds on an H100, computing the scores again {matmul:.0f} and the exponentials "
-                  f"again {exps:.0f}.")
+                  "Above: the forward pass leaves only O and lse in main memory; the backward pass reads them with Q, "
+                  "K, V and dO and makes S and P again on the chip. Below: writing and reading P takes "
+                  f"{2 * once:.0f} microseconds on an H100, computing the scores again {matmul:.0f} and the "
+                  f"exponentials again {exps:.0f}.")
 
 
 def box(x, y, width, height, title, lines, fill):
@@ -34,7 +34,8 @@ gap, y, height = 46, 20, 106
 width = (WIDTH - 2 * 20 - 2 * gap) / 3
 xs = [20 + i * (width + gap) for i in range(3)]
 box(xs[0], y, width, height, "forward", ["S = scale · Q Kᵀ", "P = softmax(S)", "O = P V"], "blue-pale")
-box(xs[1], y, width, height, "HBM", ["Q, K, V, O", f"lse: {lse_bytes / 2**20:g} MiB", f"no P ({P_bytes / 2**30:g} GiB)"], "pale")
+box(xs[1], y, width, height, "HBM",
+    ["Q, K, V, O", f"lse: {lse_bytes / 2**20:g} MiB", f"no P ({P_bytes / 2**30:g} GiB)"], "pale")
 box(xs[2], y, width, height, "backward", ["S = scale · Q Kᵀ", "P = exp(S − lse)", "dV, dP, dS, dQ, dK"], "green-pale")
 for i, label in enumerate(("O, lse", "+ dO")):
     x = xs[i] + width

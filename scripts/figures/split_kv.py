@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Decode: the cache cut into parts, attended to apart and merged; the third part holds only keys that the row cannot see.
+"""Decode: the cache cut into parts, attended to apart and merged; the row sees no key of the third part.
 
 The numbers are those of the worked example of notes/07_decode_attention.md, with a part more.
 """
@@ -24,9 +24,10 @@ def log(d):
     return f"ln {d:.0f}" if d else "−∞"
 
 
-picture = Picture(WIDTH, 340, "Split-KV decode", "A cache of six keys in three parts. Each part gives O and lse; the third, "
-                  "whose keys the row does not see, gives O = 0 and lse = minus infinity. The merge weighs the parts by "
-                  "exp(lse - max) and divides by the sum of the weights.")
+picture = Picture(WIDTH, 340, "Split-KV decode",
+                  "A cache of six keys in three parts. Each part gives O and lse; the third, whose keys the row does not "
+                  "see, gives O = 0 and lse = minus infinity. The merge weighs the parts by exp(lse - max) and divides "
+                  "by the sum of the weights.")
 parts = [attend(s, v) for s, v in zip(SCORES, VALUES)]
 largest = max(d for d, _ in parts)
 weights = [d / largest for d, _ in parts]
@@ -45,8 +46,8 @@ for p, (d, o) in enumerate(parts):
     for i in range(HIDDEN):
         seen = bool(d)
         for row, content in enumerate((SCORES[p][i][1] if seen else "−∞", str(VALUES[p][i]) if seen else "·")):
-            picture.rect(x + i * CELL, cells_y + row * HIGH, CELL, HIGH, ("blue-pale", "orange-pale")[row] if seen else "pale",
-                         "line")
+            fill = ("blue-pale", "orange-pale")[row] if seen else "pale"
+            picture.rect(x + i * CELL, cells_y + row * HIGH, CELL, HIGH, fill, "line")
             picture.text(x + (i + 0.5) * CELL, cells_y + row * HIGH + 22, content, "ink" if seen else "grey",
                          anchor="middle")
     picture.arrow(centre, cells_y + 2 * HIGH, centre, boxes_y)
@@ -62,5 +63,6 @@ for p, centre in enumerate(centres):
 picture.rect(middle - 190, merge_y, 380, 54, "violet-pale", "line", rx=5)
 terms = " + ".join(f"{w:g}·{o:g}" for w, (_, o) in zip(weights, parts) if w)
 picture.text(middle, merge_y + 22, f"O = ({terms}) / {sum(weights):g} = {O:.5f}", anchor="middle")
-picture.text(middle, merge_y + 43, f"lse = {log(largest)} + ln {sum(weights):g} = {log(largest * sum(weights))}", anchor="middle")
+picture.text(middle, merge_y + 43, f"lse = {log(largest)} + ln {sum(weights):g} = {log(largest * sum(weights))}",
+             anchor="middle")
 picture.write(__file__)
