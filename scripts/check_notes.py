@@ -120,7 +120,7 @@ def _wrong_figures(chapter, text, where, covered):
     return ["%s: this passage is not in %s: %s" % (where, _shown(chapter.path), text)]
 
 
-def check_links(path, pages):
+def check_links(root, path, pages):
     """Files, and the headings in them, that a page's links lead to; the code that it quotes."""
     page, errors = pages[path], []
     for position, target in page.links:
@@ -134,7 +134,7 @@ def check_links(path, pages):
         elif anchor and file in pages and anchor not in pages[file].anchors:
             errors.append("%s: %s has no heading #%s" % (where, name or "this page", anchor))
     for position, name, code in page.excerpts:
-        if code.rstrip("\n") not in (ROOT / name).read_text(encoding="utf-8"):
+        if code.rstrip("\n") not in (root / name).read_text(encoding="utf-8"):
             errors.append("%s:%d: this is not the code of %s" % (_shown(path), page.line(position), name))
     return errors
 
@@ -171,21 +171,19 @@ def _held(page, start, end, path):
     return figures, links, names, code
 
 
-def run(notes, claims, languages=True):
-    english = sorted(notes.glob("*.md"))
+def run(root):
+    notes, claims = root / "notes", root / "tests" / "notes"
     pages = {path.resolve(): Page(path.read_text(encoding="utf-8")) for path in [
-        *ROOT.glob("*.md"), *notes.rglob("*.md")]}
+        *root.glob("*.md"), *notes.rglob("*.md")]}
     errors = []
     for path in pages:
-        errors += check_links(path, pages)
-    for path in english:
-        if path.stem in OTHER_PAGES:
-            continue
-        errors += check_figures(path, claims / (path.stem + ".py"))
-        if languages:
+        errors += check_links(root, path, pages)
+    for path in sorted(notes.glob("*.md")):
+        if path.stem not in OTHER_PAGES:
+            errors += check_figures(path, claims / (path.stem + ".py"))
             errors += check_twin(path, notes / "ru" / path.name)
-    if languages and notes == ROOT / "notes":
-        errors += check_twin(ROOT / "README.md", ROOT / "README.ru.md")
+    if (root / "README.md").is_file():
+        errors += check_twin(root / "README.md", root / "README.ru.md")
     for twin in sorted((notes / "ru").glob("*.md")):
         if not (notes / twin.name).is_file():
             errors.append("%s has no English chapter" % _shown(twin))
@@ -196,7 +194,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("chapter", nargs="*", help="01_roofline, say; without it all chapters")
     chosen = parser.parse_args().chapter
-    errors = run(ROOT / "notes", ROOT / "tests" / "notes")
+    errors = run(ROOT)
     if chosen:
         errors = [error for error in errors if any(name in error for name in chosen)]
     print("\n".join(errors) if errors else "The notes' figures, links and languages agree.")
