@@ -21,7 +21,7 @@ import re
 import sys
 from pathlib import Path
 
-from note_pages import FENCE, NUMBER, Page, plain
+from note_pages import COMMAND, FENCE, NUMBER, Page, plain
 
 ROOT = Path(__file__).resolve().parent.parent
 # Their figures are tables that scripts write and meta.notes compares, or there are none; in English only.
@@ -167,7 +167,9 @@ def _held(page, start, end, path):
              if start <= position < end and not re.match(r"[a-z]+:|#", target)}
     text = page.text[start:end]
     names = set(re.findall(r"`((?:exercises/|reference/|[A-Z]\w+\.)[\w./*]+)`", text))
-    code = {m[4] for m in FENCE.finditer(text) if m[3] in ("text", "cpp", "python", "bash")}
+    fences = list(FENCE.finditer(text))
+    code = {m[4] for m in fences if m[3] in ("text", "cpp", "python", "bash")}
+    code |= {line.split("  #")[0].strip() for m in fences for line in re.findall(COMMAND, m[4], re.M)}
     return figures, links, names, code
 
 
@@ -184,9 +186,12 @@ def run(root):
             errors += check_twin(path, notes / "ru" / path.name)
     if (root / "README.md").is_file():
         errors += check_twin(root / "README.md", root / "README.ru.md")
-    for twin in sorted((notes / "ru").glob("*.md")):
-        if not (notes / twin.name).is_file():
+    for twin in sorted((notes / "ru").rglob("*.md")):
+        path = notes / twin.relative_to(notes / "ru")
+        if not path.is_file():
             errors.append("%s has no English chapter" % _shown(twin))
+        elif path.parent != notes or path.stem in OTHER_PAGES:  # the others were compared above
+            errors += check_twin(path, twin)
     return errors
 
 
