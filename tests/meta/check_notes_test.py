@@ -116,6 +116,27 @@ class Trial(unittest.TestCase):
         (self.notes / "99_trial.md").unlink()
         self.assertRegex("\n".join(self.errors(english=None)), "has no English chapter")
 
+    def test_a_page_in_a_folder_is_compared_with_its_russian_one_where_there_is_one(self):
+        command = "\n```\nscripts/workbook check cuda/01%s\n```\n"
+        english, russian = self.notes / "cuda/01_rung.md", self.notes / "ru/cuda/01_rung.md"
+        for path, text in ((english, ENGLISH + command % ""), (russian, RUSSIAN + command % "   # и всё")):
+            path.parent.mkdir()
+            path.write_text(text.replace("00_map", "../00_map"), encoding="utf-8")
+        self.assertEqual(self.errors(), [])
+        right = russian.read_text(encoding="utf-8")
+        for what, wrong in (("figure 295", right.replace("295 ", "")),
+                            ("code scripts/workbook check cuda/01", right.replace("cuda/01", "cuda/02"))):
+            with self.subTest(what):
+                russian.write_text(wrong, encoding="utf-8")
+                self.assertRegex("\n".join(self.errors()),
+                                 r"notes/ru/cuda/01_rung.md:\d+: section #\S+ lacks the " + re.escape(what))
+        page = english.read_text(encoding="utf-8")
+        english.unlink()
+        self.assertEqual(self.errors(), ["notes/ru/cuda/01_rung.md has no English chapter"])
+        russian.unlink()
+        english.write_text(page, encoding="utf-8")
+        self.assertEqual(self.errors(), [])
+
     def test_links_lead_somewhere(self):
         self.assertRegex(self.errors(ENGLISH.replace("00_map.md#order", "01.md"))[0], "01.md leads to no file")
         self.assertRegex(self.errors(ENGLISH.replace("#order", "#disorder"))[0], "has no heading #disorder")
