@@ -70,8 +70,8 @@ class Panel:
 def main():
     picture = Picture(
         760, 320, "Two Pareto frontiers",
-        "Left: of five variants a, b and d are on the frontier; c and e are dominated by b. Right: scratch memory and time "
-        "of lesson 05's kernel by block size; 8, 16 and 256 are on the frontier, 32, 64 and 128 are not.")
+        "Left: of five variants a, b and d are on the frontier; c and e are dominated by b. Right: scratch memory and "
+        "time of lesson 05's kernel by block size; 8, 16 and 256 are on the frontier, 32, 64 and 128 are not.")
     left = Panel(picture, 56, "variants a to e", "latency (small is good)", "throughput (large is good)",
                  lambda v: 56 + WIDE * v / 3.5, lambda v: BOTTOM - (BOTTOM - TOP) * v / 200)
     left.ticks([0, 1, 2, 3], [0, 50, 100, 150, 200])

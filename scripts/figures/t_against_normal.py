@@ -41,8 +41,8 @@ def panel(picture, left, title, low, high, ticks, unit, values, honest):
 def main():
     picture = Picture(
         760, 320, "1.96 against Student's t",
-        "Left: t(n - 1) / 1.96 falls from 6.5 at 2 samples over 1.42 at 5 to 1 for many. Right: the true coverage of the "
-        "interval with 1.96 rises from 70 % at 2 samples over 87.8 % at 5 towards 95 %.")
+        "Left: t(n - 1) / 1.96 falls from 6.5 at 2 samples over 1.42 at 5 to 1 for many. Right: the true coverage of "
+        "the interval with 1.96 rises from 70 % at 2 samples over 87.8 % at 5 towards 95 %.")
     ratios = [critical(n - 1) / ZERO for n in COUNTS]
     shares = [100 * (1 - tail(ZERO, n - 1)) for n in COUNTS]
     at = COUNTS.index(MARKED)
