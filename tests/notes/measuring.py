@@ -64,8 +64,8 @@ assert micros[4096]["wait"] < 1.01 * EVENTS
 given("under 1 % at the bottom", "the line above")
 caches = {S: only(gpu["caches"], seqlen=S) for S in (1024, 4096, 8192)}
 cold, warm = ({S: 1e6 * median(case["seconds"][how]) for S, case in caches.items()} for how in ("flushed", "warm"))
-says("takes {:.1f} µs by events, at S = 1024. A Python program that launches such kernels one by one, with {:.0f} µs of "
-     "its own for each, takes {:.0f} µs for each", cold[1024], micros[256]["no wait"],
+says("takes {:.1f} µs by events, at S = 1024. A Python program that launches such kernels one by one, with {:.0f} µs "
+     "of its own for each, takes {:.0f} µs for each", cold[1024], micros[256]["no wait"],
      max(cold[1024], micros[256]["no wait"]))
 says("tell 0.5 µs apart, so {} launches of a 4 µs kernel belong into one sample before the step is below 1 %",
      ceil(0.5 / (0.01 * 4)))
@@ -103,7 +103,7 @@ case = only(cpu["forward"], threads=2, seqlen=1024, causal=False, head_dim=128)
 a, b = ([round(1e3 * s, 2) for s in case[who][15:20]] for who in ("ours_s", "peer_s"))
 for i in range(5):
     says("| {} | {:.2f} | {:.2f} | {:.2f} |", 16 + i, a[i], b[i], a[i] - b[i])
-given("In round 16 something else ran", "the table's first row")
+given("Round 16 was slow for both", "the table's first row")
 apart, together = Welch(a, b), Paired(a, b)
 says("the difference of the means is {:.2f} ± {:.2f}", apart.difference, apart.half)
 says("the mean of the differences is {:.2f} ± {:.2f}", together.difference, together.half)
@@ -176,8 +176,8 @@ for name, row in (("before", before), ("after", after)):
     says("| " + name + " | {} | {} | {} | {} | {} | {:.0f} |", *row, fmean(row))
 change = Welch(before, after)
 says("saves {:.0f} µs, {:.1f} %. The standard error of the difference is {:.0f} µs, and {:.0f} exceeds "
-     "1.96 · {:.0f} = {:.0f}", change.difference, 100 * change.difference / fmean(before), change.error, change.difference, change.error,
-    1.96 * change.error)
+     "1.96 · {:.0f} = {:.0f}", change.difference, 100 * change.difference / fmean(before), change.error,
+     change.difference, change.error, 1.96 * change.error)
 
 given("fp32, batch 4, 8 heads, H = 64, on an H200, with 4S²H", "compare_torch_h200.json, forward")
 times = {S: forward_ms(True, "03", S) for S in (4096, 8192, 16384)}
@@ -200,14 +200,14 @@ drifting, pairs = Welch(kernel, library), Paired(kernel, library)
 says("The difference is {:.2f} ± {:.2f} ms by Welch's test, p = {:.2f}", drifting.difference, drifting.half, drifting.p)
 
 says("By {:.1f}, from {:.1f} to {:.1f} µs", LAUNCHED / micros[256]["no wait"], micros[256]["no wait"], LAUNCHED)
-says("The kernel's own time grows {:.0f} times, from {:.1f} to {:.1f} µs; less than {:.0f} times, since at S = 256 it has "
-     "too little work for {} SMs", EVENTS / micros[256]["events"], micros[256]["events"], EVENTS,
-    flop(4096) / flop(256), ladder["sms"])
+says("The kernel's own time grows {:.0f} times, from {:.1f} to {:.1f} µs; less than {:.0f} times, since at S = 256 it "
+     "has too little work for {} SMs", EVENTS / micros[256]["events"], micros[256]["events"], EVENTS,
+     flop(4096) / flop(256), ladder["sms"])
 says("In {:.1f} of them. With {:.3f} for 1.96, in 95", 100 * (1 - tail(1.96, 4)), critical(4))
 says("± {:.2f} against ± {:.2f} ms in the example", together.half, apart.half)
 
-says("At S = 4096 the FLOP are 4 · 4096² · 64 · 4 · 8 = {}. In {:.1f} µs that would be {:.0f} TFLOP/s, {:.0f} times the "
-     "fp32 peak", groups(flop(4096)), LAUNCHED, flop(4096) / round(LAUNCHED, 1) / 1e6,
+says("At S = 4096 the FLOP are 4 · 4096² · 64 · 4 · 8 = {}. In {:.1f} µs that would be {:.0f} TFLOP/s, {:.0f} times "
+     "the fp32 peak", groups(flop(4096)), LAUNCHED, flop(4096) / round(LAUNCHED, 1) / 1e6,
      flop(4096) / round(LAUNCHED, 1) * 1e6 / VECTOR)
 says("Even S = 1024 would be {:.0f} TFLOP/s", flop(1024) / round(micros[1024]["no wait"], 1) / 1e6)
 says("by events S = 4096 takes {:.1f} µs", EVENTS)
