@@ -20,8 +20,8 @@ says("One sample of 1 s among a hundred of 1 ms multiplies the mean by {}",
      {10: "ten", 11: "eleven", 12: "twelve"}[round(fmean([1000] + 99 * [1]))])
 says("with a step of 0.5 µs, a kernel of 4 µs needs {} launches in a sample before the step is below 1 %",
      ceil(0.5 / (0.01 * 4)))
-says("Since 1970 some 1.7·10{} ns have passed, and doubles of that size are {:.0f} apart: 100 ns would come out as 0 or "
-     "{:.0f}", sup(18), ulp(1.7e18), ulp(1.7e18))
+says("Since the beginning of 1970 some 1.7·10{} ns have passed, and doubles of that size are {:.0f} apart: 100 ns would "
+     "come out as 0 or {:.0f}", sup(18), ulp(1.7e18), ulp(1.7e18))
 
 # Percentiles
 twenty = list(range(1, 21))
@@ -46,8 +46,9 @@ for n in (2, 5, 10, 30, 201):
     t = critical(n - 1)
     says("| {} | {:.3f} | {:.3f} | {:.1f} % |", n, t, t / 1.96, 100 * (1 - tail(1.96, n - 1)))
 says("with probability {:.0f} %.", 100 * tail(critical(4), 4))
-says("t divided by 1.96 against the number of samples, from {:.1f} at two down to 1. Right: the share of intervals with "
-     "1.96 that hold the true mean, from {:.0f} % at two samples towards 95 %", critical(1) / 1.96, 100 * (1 - tail(1.96, 1)))
+says("t divided by 1.96 against the number of samples, from {:.1f} at two down to 1. Right: the share of intervals "
+     "with 1.96 that hold the true mean, from {:.0f} % at two samples towards 95 %", critical(1) / 1.96,
+     100 * (1 - tail(1.96, 1)))
 says("the honest interval is {:.1f} times as wide", critical(4) / 1.96)
 says("the interval with 1.96 holds the mean when |T| stays within 1.96")
 says("2/π · atan(1.96) = {:.3f}", 2 / pi * atan(1.96))
