@@ -1,5 +1,6 @@
 """Lesson 09's statistics for the figures of the notes: Student's t by quadrature, intervals, comparisons."""
 
+import functools
 import math
 import statistics
 
@@ -7,18 +8,19 @@ import statistics
 def tail(t, dof):
     """P(|T| >= t): with t = sqrt(dof) tan(angle) the density is a power of the cosine; Simpson's rule."""
     scale = 2 * math.exp(math.lgamma((dof + 1) / 2) - math.lgamma(dof / 2)) / math.sqrt(math.pi)
-    low, steps = math.atan(abs(t) / math.sqrt(dof)), 4000
+    low, steps = math.atan(abs(t) / math.sqrt(dof)), 400
     width = (math.pi / 2 - low) / steps
     heights = [max(math.cos(low + i * width), 0) ** (dof - 1) for i in range(steps + 1)]
     return scale * width / 3 * (heights[0] + 4 * sum(heights[1:-1:2]) + 2 * sum(heights[2:-1:2]) + heights[-1])
 
 
+@functools.cache
 def critical(dof, outside=0.05):
     """The t that |T| exceeds with this probability."""
     low, high = 0, 1
     while tail(high, dof) > outside:
         low, high = high, 2 * high
-    for _ in range(60):
+    for _ in range(45):
         middle = (low + high) / 2
         low, high = (middle, high) if tail(middle, dof) > outside else (low, middle)
     return high
