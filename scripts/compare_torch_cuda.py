@@ -167,13 +167,13 @@ class Bench:
         torch = self.torch
         x = self.normal(ELEMENTS)
         y = torch.full_like(x, math.nan)
-        factors, terms = ((ctypes.c_float * operations)(*(start + i / 64 for i in range(operations)))
-                          for start in (0.5, -1.0))
+        factors, terms = ([start + i / 64 for i in range(operations)] for start in (0.5, -1.0))
+        in_c = [(ctypes.c_float * operations)(*values) for values in (factors, terms)]
 
         def ours(is_fused):
             def call():
                 if self.library.nanolm_elementwise(
-                        CHAIN, is_fused, ctypes.c_int64(ELEMENTS), operations, factors, terms,
+                        CHAIN, is_fused, ctypes.c_int64(ELEMENTS), operations, *in_c,
                         ctypes.c_void_p(x.data_ptr()), ctypes.c_void_p(y.data_ptr()),
                         ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)):
                     raise Problem("rung 01 refused the chain")
@@ -191,7 +191,7 @@ class Bench:
             calls[who]()
             case["error"] = max(case["error"], self.checked("rung 01, " + who, y, peer(), 1e-5))
         try:
-            compiled = torch.compile(peer, dynamic=False)
+            compiled = torch.compile(peer, dynamic=False, fullgraph=True)
             self.checked("the compiled chain", compiled(x), y, 1e-5)
             calls["PyTorch, compiled"] = lambda: compiled(x)
         except Exception as why:  # it needs Triton and a C compiler: the column stays empty
