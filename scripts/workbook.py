@@ -8,7 +8,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 sys.dont_write_bytecode = True
 
-from workbook_lib import bench, check, clean, console, grade, hint, language, mistakes, next_exercise  # noqa: E402
+from workbook_lib import bench, check, clean, console, grade, hint, language, mistakes, next_exercise, notes  # noqa: E402
 from workbook_lib import profile, progress, release, reset, solution, start, suite, watch, week  # noqa: E402
 from workbook_lib.console import Problem  # noqa: E402
 
@@ -22,6 +22,7 @@ usage: scripts/workbook VERB [...]
   watch [LESSON]                 grade the lesson you edit on every save, until Ctrl-C
   profile RUNG [--shape S=512]   what a CUDA rung's accesses cost: bytes, sectors, bank conflicts, beside the formulas
   hint [LESSON [FUNCTION]]       a hint on an exercise, one more each time, three in all
+  notes [--serve] [--out DIR]    the notes as a site, in English and Russian, to read in a browser without a network
   progress                       the week, how far you are and what the last checks found
   solution LESSON                the reference's answer beside yours, once yours passes (or --give-up)
   reset LESSON                   a lesson back to its stub; what you wrote is kept
@@ -47,6 +48,7 @@ HELP_IN_RUSSIAN = """\
   watch [LESSON]                 проверять урок при каждом сохранении, пока не нажать Ctrl-C
   profile RUNG [--shape S=512]   сколько стоят обращения CUDA-ядер к памяти: байты, секторы, конфликты, рядом с формулами
   hint [LESSON [FUNCTION]]       подсказка к упражнению, каждый раз на одну больше, всего три
+  notes [--serve] [--out DIR]    заметки как сайт, на русском и английском: читать в браузере без сети
   progress                       неделя, сколько сделано и что нашла последняя проверка
   solution LESSON                ответ из reference рядом с вашим, когда ваш верен (или --give-up)
   reset LESSON                   вернуть урок к заготовке; написанное сохраняется
@@ -158,6 +160,12 @@ def parsers():
     edition.add_argument("--since", metavar="OLD", help="folder of the last release: says which stubs changed, and refuses "
                          "changed signatures and a CHANGELOG.md that does not name those stubs")
     edition.add_argument("--without-answers", action="store_true", help="leave reference/ and the mistakes' sources out")
+    book = verb("notes", notes.run, "Builds the notes as a site, in English and Russian, and checks its links and "
+                                    "formulas. Exit status 1: something in it is wrong.")
+    book.add_argument("--out", metavar="DIR", help="folder of the site (default: build/site)")
+    book.add_argument("--serve", action="store_true", help="then show it on this machine, and build it again when the "
+                      "notes change, until Ctrl-C")
+    book.add_argument("--port", type=positive, default=notes.PORT, metavar="N", help="with --serve (default: %(default)s)")
     verb("clean", clean.run, "Removes build folders and what an in-source build leaves behind; nothing git tracks.")
     begin = verb("start", start.run, "Copies the exercises to a new or empty folder and remembers it: check, next, "
                                      "watch and the others work on it, and no update of the workbook touches it.")

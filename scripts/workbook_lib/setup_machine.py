@@ -31,6 +31,8 @@ NEEDS = {
 }
 BY_PIP = {"CMake": "cmake>=3.22,<5", "Ninja": "ninja", "matplotlib": "matplotlib"}
 TRITON = ("triton", "numpy")  # its interpreter needs numpy, and no PyTorch
+# The generator of the notes' site: tried with MkDocs 1.6.1, Material 9.8.2, latex2mathml 3.81.1.
+MKDOCS = ("mkdocs>=1.6,<2", "mkdocs-material>=9.5,<10", "latex2mathml>=3.77,<4")
 COMPILER_COMMANDS = (("dnf", "dnf install gcc-c++"), ("zypper", "zypper install gcc-c++"), ("pacman", "pacman -S gcc"),
                      ("apk", "apk add g++"))
 PROBE = """cmake_minimum_required(VERSION 3.22)
@@ -90,6 +92,26 @@ def install_triton():
 
 def _has_triton(python):
     return os.path.exists(python) and capture([python, "-c", "import triton, numpy"])[0] == 0
+
+
+def python_with_mkdocs():
+    """The Python of .venv, with what builds the notes' site; installs that where it is missing."""
+    python = os.path.join(VENV, "bin", "python")
+    if _has_mkdocs(python):
+        return python
+    if os.environ.get("NANOLM_NO_INSTALL"):
+        raise Problem("MkDocs is not in .venv, and NANOLM_NO_INSTALL is set")
+    with exclusive(os.path.join(BUILD, ".setup.lock"), "it sets the machine up"):
+        say("Set-up: installing MkDocs, its theme and a renderer of formulas with pip into .venv (about 140 MB)")
+        _pip(MKDOCS)
+    if not _has_mkdocs(python):
+        raise Problem("what builds the notes could not be installed. They can be read as they are, notes/00_map.md first.",
+                      status=1)
+    return python
+
+
+def _has_mkdocs(python):
+    return os.path.exists(python) and capture([python, "-c", "import mkdocs, material, pymdownx, latex2mathml"])[0] == 0
 
 
 def has_gpu():

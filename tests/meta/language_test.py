@@ -123,6 +123,7 @@ class Language(unittest.TestCase):
         """Words of a template that its translation still has, less what is typed or opened: commands, files, options."""
         said = language.translate(text.replace("{}", "42"))
         typed = (r"\b(apt-get( install)?|python3-\w+)\b|`[^`]*`|scripts/workbook( [a-z]+)?|[\w-]*[/.]\w[\w./-]*|--?\w[\w-]*|[A-Z]\w+|\b\w+_\w+\b|echo .*|"
+                 r"https?://\S+|"
                  r"\b(mine|update)\b|\b(reference|exercises|start|check|hint|next|watch|apt-get install|sudo|cmake|ctest|make|pip|"
                  r"git|clang|matplotlib|triton|numpy|python|lib[a-z]+)\b")
         if said == text.replace("{}", "42") and not re.search("[a-z]{2,}", re.sub(typed, "", said)):
