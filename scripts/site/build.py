@@ -19,6 +19,8 @@ def main(out):
         config.plugins.on_startup(command="build", dirty=False)
         build(config)
         config.plugins.on_shutdown()
+        for made in ("sitemap.xml", "sitemap.xml.gz"):
+            os.remove(os.path.join(folder, made))
 
 
 if __name__ == "__main__":

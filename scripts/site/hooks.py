@@ -31,7 +31,7 @@ def name_of(page, config):
 
 
 def on_config(config):
-    config.theme.static_templates -= {"404.html", "sitemap.xml"}
+    config.theme.static_templates.discard("404.html")
     config.mdx_configs["toc"]["slugify"] = pages.slug
     english, russian = chapters(NOTES), chapters(NOTES / "ru")
     mine = russian if is_russian(config) else english
@@ -92,6 +92,8 @@ def on_page_context(context, page, config, nav):
 
 
 def on_post_page(output, page, config):
+    # The theme's script would ask for a sitemap beside each of these.
+    output = re.sub(r'<link rel="alternate" [^>]*hreflang[^>]*>', "", output)
     up = "../" * (page.file.dest_uri.count("/") + 1)
     return re.sub(r'href="[^"]*english:([\w/]+)"',
                   lambda match: 'href="%s" hreflang="en"' % (up + pages.address(match[1] + ".md")), output)

@@ -34,9 +34,9 @@ def dialect(text):
         after_text = bool(out) and bool(out[-1].strip())
         item = ITEM.match(line)
         if item or mark or not after_text or line.startswith(("#", "<", "|")):  # else the paragraph goes on
-            while items and width < items[-1][1] and not (item and width >= items[-1][0] and _alike(item, items[-1])):
-                items.pop()
-                if item and after_text and (not items or width < items[-1][1]):
+            while items and width < items[-1][1] and not (item and width >= items[-1][0] and item[2][-1] == items[-1][2]):
+                closed = items.pop()
+                if item and after_text and width >= closed[0]:
                     out.append("")  # a list of another kind
         if item and (items or width < 4) and (items or not after_text or item[2] in "-*+1.1)"):
             if items and width < items[-1][1]:
@@ -54,11 +54,6 @@ def dialect(text):
     return "\n".join(out)
 
 
-def _alike(item, level):
-    """Is an item one of the list that is open?"""
-    return item[2][-1] == level[2]
-
-
 def slug(text, separator="-"):
     """A heading's anchor as GitHub makes it."""
     return re.sub(r"[^\w\- ]", "", text.strip().lower()).replace(" ", separator)
@@ -69,11 +64,17 @@ def formulas(html, to_mathml):
     def tex(text):
         return unescape(text).replace("{aligned}", "{split}")  # latex2mathml has no `aligned`
 
+    def mathml(text, display):
+        """Text fonts have ' and * raised already: the prime as a superscript would stand too high, the star has a twin."""
+        made = to_mathml(tex(text), display).replace("&#x0002A;", "&#x02217;")
+        return re.sub(r"<msup>(<m[ino]>[^<]*</m[ino]>)<m[io]>&#x02032;</m[io]></msup>",
+                      r"<mrow>\1<mo lspace='0' rspace='0'>&#x02032;</mo></mrow>", made)
+
     def inline(match):
-        return to_mathml(tex(match[1]), "inline")
+        return mathml(match[1], "inline")
 
     def block(match):
-        return '<div class="formula">%s</div>' % to_mathml(tex(match[1]), "block")
+        return '<div class="formula">%s</div>' % mathml(match[1], "block")
 
     html = re.sub(r'<span class="arithmatex">\\\((.*?)\\\)</span>', inline, html, flags=re.S)
     return re.sub(r'<div class="arithmatex">\s*\\\[(.*?)\\\]\s*</div>', block, html, flags=re.S)
