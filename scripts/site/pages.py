@@ -33,12 +33,15 @@ def dialect(text):
             continue
         after_text = bool(out) and bool(out[-1].strip())
         item = ITEM.match(line)
+        if item and after_text and item[2] not in ("-", "*", "+", "1.", "1)") and not any(
+                marker <= width < text and item[2][-1] == kind for marker, text, kind in items):
+            item, line = None, re.sub(r"([.)])", r"\\\1", line, count=1)  # a line that begins with a number
         if item or mark or not after_text or line.startswith(("#", "<", "|")):  # else the paragraph goes on
             while items and width < items[-1][1] and not (item and width >= items[-1][0] and item[2][-1] == items[-1][2]):
                 closed = items.pop()
                 if item and after_text and width >= closed[0]:
                     out.append("")  # a list of another kind
-        if item and (items or width < 4) and (items or not after_text or item[2] in "-*+1.1)"):
+        if item and (items or width < 4):
             if items and width < items[-1][1]:
                 items.pop()
             elif not items and after_text and out[-1]:

@@ -28,7 +28,8 @@ class Pages(unittest.TestCase):
     def test_a_list_may_follow_a_paragraph(self):
         self.assertEqual(pages.dialect("text\n- a\n- b"), "text\n\n- a\n- b")
         self.assertEqual(pages.dialect("text\n1. a"), "text\n\n1. a")
-        self.assertEqual(pages.dialect("costs\n2. of a sum, not a list"), "costs\n2. of a sum, not a list")
+        self.assertEqual(pages.dialect("costs\n2. of a sum"), "costs\n2\\. of a sum")
+        self.assertEqual(pages.dialect("1. costs\n   448. Of a sum\n2. b"), "1. costs\n    448\\. Of a sum\n2. b")
         self.assertEqual(pages.dialect("S = a\n    - b"), "S = a\n    - b")
 
     def test_what_belongs_to_an_item_is_indented_by_four(self):
