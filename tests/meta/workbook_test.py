@@ -83,6 +83,9 @@ class BadInput(unittest.TestCase):
         self.refused("tests' holds files", "test", "--build-dir", str(self.root / "tests"))
         self.refused("holds the workbook", "test", "--build-dir", str(self.root))
         self.refused("holds the workbook", "test", "--build-dir", str(self.root.parent))
+        self.refused("LICENSE' is no folder", "notes", "--out", str(self.root / "LICENSE"))
+        self.refused("tests' holds files", "notes", "--out", str(self.root / "tests"))
+        self.refused("lies in the workbook", "notes", "--out", str(self.root / "site"))
 
     def test_lessons(self):
         for wrong in ("4", "00", "sofmax", "", "attention_bench"):
