@@ -94,9 +94,11 @@ def anchors(html):
 
 
 def tables(html):
-    """A table wider than the page scrolls by itself; in code, too, a cell's bar is written as \\|."""
+    """A table wider than the page scrolls by itself, before its numbers are broken into lines; in code, too, a cell's bar
+    is written as \\|."""
     def table(match):
         text = re.sub(r"<code>.*?</code>", lambda code: code[0].replace(r"\|", "|"), match[0], flags=re.S)
+        text = re.sub(r"<td((?: style=[^>]*)?>[^<]{1,22}</td>)", r'<td class="short"\1', text)
         return '<div class="table">%s</div>' % text
 
     return re.sub(r"<table>.*?</table>", table, html, flags=re.S)

@@ -94,8 +94,9 @@ class Pages(unittest.TestCase):
         self.assertEqual(linked(script, "ru/explore.md"), script)
 
     def test_tables(self):
-        html = pages.tables("<table><td><code>a \\| b</code></td></table>")
-        self.assertEqual(html, '<div class="table"><table><td><code>a | b</code></td></table></div>')
+        html = pages.tables("<table><td><code>a \\| b</code></td><td>1 (0.9 to 1.1)</td></table>")
+        self.assertEqual(html, '<div class="table"><table><td><code>a | b</code></td><td class="short">1 (0.9 to 1.1)</td>'
+                               '</table></div>')
 
     def test_the_order_is_that_of_the_map(self):
         chapters = {"00_map", "01_roofline", "02_critical_batch", "09_bench", "cuda/ladder", "explore", "self_check", "new"}
