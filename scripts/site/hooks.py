@@ -44,8 +44,7 @@ def on_config(config):
                 entries.append(name + ".md")
             else:
                 text = (NOTES / (name + ".md")).read_text(encoding="utf-8")
-                # on_post_page makes it lead from each page to the English half.
-                entries.append({pages.title(text): "english:" + name})
+                entries.append({pages.title(text): "site:" + pages.address(name + ".md")})
         nav.append({title_in_russian if is_russian(config) else title: entries})
     config.nav = nav
     return config
@@ -81,19 +80,20 @@ def on_page_content(html, page, config, files):
 
 
 def on_page_context(context, page, config, nav):
-    """The menu of languages leads to the same chapter, else to the map; a link from the root of this half."""
+    """The menu of languages leads to the same chapter, else to the map."""
     config.extra["alternate"] = []
-    for language, title, folder, root in (("en", "English", NOTES, "../" if is_russian(config) else ""),
-                                          ("ru", "Русский", NOTES / "ru", "" if is_russian(config) else "ru/")):
-        name = page.file.src_uri if (folder / page.file.src_uri).exists() else "00_map.md"
-        if (folder / name).exists():
-            config.extra["alternate"].append({"name": title, "link": root + pages.address(name), "lang": language})
+    for language, title, folder in (("en", "English", ""), ("ru", "Русский", "ru/")):
+        name = page.file.src_uri if (NOTES / folder / page.file.src_uri).exists() else "00_map.md"
+        if (NOTES / folder / name).exists():
+            config.extra["alternate"].append({"name": title, "link": "site:" + pages.address(folder + name),
+                                              "lang": language})
     return context
 
 
 def on_post_page(output, page, config):
     # The theme's script would ask for a sitemap beside each of these.
     output = re.sub(r'<link rel="alternate" [^>]*hreflang[^>]*>', "", output)
-    up = "../" * (page.file.dest_uri.count("/") + 1)
-    return re.sub(r'href="[^"]*english:([\w/]+)"',
-                  lambda match: 'href="%s" hreflang="en"' % (up + pages.address(match[1] + ".md")), output)
+    # MkDocs knows its half of the site alone: site:PATH is a page of either half.
+    up = "../" * (page.file.dest_uri.count("/") + is_russian(config))
+    return re.sub(r'href="[^"]*site:([\w/.]+)"( hreflang="\w+")?',
+                  lambda match: 'href="%s"%s' % (up + match[1], match[2] or ' hreflang="en"'), output)
