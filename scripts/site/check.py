@@ -10,8 +10,8 @@ from pathlib import Path
 from urllib.parse import unquote
 
 # Elements and attributes that make a browser fetch something when it shows a page.
-FETCHED = {"img": ("src", "srcset"), "script": ("src",), "link": ("href",), "iframe": ("src",), "source": ("src", "srcset"),
-           "object": ("data",), "video": ("src", "poster"), "audio": ("src",), "embed": ("src",), "image": ("href",)}
+FETCHED = {"img": ("src", "srcset"), "script": ("src",), "link": ("href",), "iframe": ("src",),
+           "source": ("src", "srcset"), "object": ("data",), "video": ("src", "poster"), "audio": ("src",), "embed": ("src",), "image": ("href",)}
 RAW = ("$$", r"\(", r"\[", r"\frac", r"\begin", r"\text{", "```")
 
 

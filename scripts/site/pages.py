@@ -1,4 +1,4 @@
-"""What becomes of a chapter's text: GitHub's Markdown in the dialect of MkDocs, formulas, links, the list of chapters."""
+"""What becomes of a chapter's text: GitHub's Markdown for MkDocs, formulas, links, the list of chapters."""
 
 import posixpath
 import re
@@ -37,7 +37,8 @@ def dialect(text):
                 marker <= width < text and item[2][-1] == kind for marker, text, kind in items):
             item, line = None, re.sub(r"([.)])", r"\\\1", line, count=1)  # a line that begins with a number
         if item or mark or not after_text or line.startswith(("#", "<", "|")):  # else the paragraph goes on
-            while items and width < items[-1][1] and not (item and width >= items[-1][0] and item[2][-1] == items[-1][2]):
+            while items and width < items[-1][1] and not (
+                    item and width >= items[-1][0] and item[2][-1] == items[-1][2]):
                 closed = items.pop()
                 if item and after_text and width >= closed[0]:
                     out.append("")  # a list of another kind
@@ -68,7 +69,7 @@ def formulas(html, to_mathml):
         return unescape(text).replace("{aligned}", "{split}")  # latex2mathml has no `aligned`
 
     def mathml(text, display):
-        """Text fonts have ' and * raised already: the prime as a superscript would stand too high, the star has a twin."""
+        """Text fonts have ' and * raised already: as a superscript the prime stands too high, the star has a twin."""
         made = to_mathml(tex(text), display).replace("&#x0002A;", "&#x02217;")
         return re.sub(r"<msup>(<m[ino]>[^<]*</m[ino]>)<m[io]>&#x02032;</m[io]></msup>",
                       r"<mrow>\1<mo lspace='0' rspace='0'>&#x02032;</mo></mrow>", made)
@@ -94,8 +95,8 @@ def anchors(html):
 
 
 def tables(html):
-    """A table wider than the page scrolls by itself, before its numbers are broken into lines; in code, too, a cell's bar
-    is written as \\|."""
+    """A table wider than the page scrolls by itself, before its numbers are broken into lines; in code, too, a
+    cell's bar is written as \\|."""
     def table(match):
         text = re.sub(r"<code>.*?</code>", lambda code: code[0].replace(r"\|", "|"), match[0], flags=re.S)
         text = re.sub(r"<td((?: style=[^>]*)?>[^<]{1,22}</td>)", r'<td class="short"\1', text)
@@ -110,8 +111,8 @@ def address(page):
 
 
 def links(html, page, exists, repository, hidden=r"notes/hints/"):
-    """Links of a chapter (`01_roofline.md`, `ru/x.md`, as the notes' folder has it) as they are in the site. Chapters and
-    other files of the notes stay links; files elsewhere in the workbook lead to the repository, or become plain text."""
+    """Links of a chapter (`01_roofline.md`, `ru/x.md`, as the notes' folder has it) as they are in the site. Chapters
+    and other files of the notes stay links; other files of the workbook lead to the repository, or become plain text."""
     here = posixpath.join("notes", posixpath.dirname(page))
 
     def of_repository(target):

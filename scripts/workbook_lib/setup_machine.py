@@ -105,8 +105,8 @@ def python_with_mkdocs():
         say("Set-up: installing MkDocs, its theme and a renderer of formulas with pip into .venv (about 140 MB)")
         _pip(MKDOCS)
     if not _has_mkdocs(python):
-        raise Problem("what builds the notes could not be installed. They can be read as they are, notes/00_map.md first.",
-                      status=1)
+        raise Problem("what builds the notes could not be installed. They can be read as they are, notes/00_map.md "
+                      "first.", status=1)
     return python
 
 

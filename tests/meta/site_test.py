@@ -1,4 +1,4 @@
-"""scripts/site: what becomes of a chapter's text, and the check of a built site. Exit status 77: no generator to build with."""
+"""scripts/site: what becomes of a chapter's text, and the check of a built site. Status 77: no generator here."""
 
 import os
 import re
@@ -16,8 +16,8 @@ import check  # noqa: E402
 import pages  # noqa: E402
 
 PYTHONS = [sys.executable, str(workbook.ROOT / ".venv" / "bin" / "python")]
-FILES = {"notes/00_map.md", "notes/01_roofline.md", "notes/cuda/ladder.md", "notes/ru/01_roofline.md", "notes/hints/01.md",
-         "notes/figures/a.svg", "notes/explore/page.js", "include/nanolm/roofline.h", "README.md"}
+FILES = {"notes/00_map.md", "notes/01_roofline.md", "notes/cuda/ladder.md", "notes/ru/01_roofline.md",
+         "notes/hints/01.md", "notes/figures/a.svg", "notes/explore/page.js", "include/nanolm/roofline.h", "README.md"}
 
 
 def linked(html, page="01_roofline.md", repository=""):
@@ -95,11 +95,12 @@ class Pages(unittest.TestCase):
 
     def test_tables(self):
         html = pages.tables("<table><td><code>a \\| b</code></td><td>1 (0.9 to 1.1)</td></table>")
-        self.assertEqual(html, '<div class="table"><table><td><code>a | b</code></td><td class="short">1 (0.9 to 1.1)</td>'
-                               '</table></div>')
+        self.assertEqual(html, '<div class="table"><table><td><code>a | b</code></td><td class="short">1 (0.9 to 1.1)'
+                               '</td></table></div>')
 
     def test_the_order_is_that_of_the_map(self):
-        chapters = {"00_map", "01_roofline", "02_critical_batch", "09_bench", "cuda/ladder", "explore", "self_check", "new"}
+        chapters = {"00_map", "01_roofline", "02_critical_batch", "09_bench", "cuda/ladder", "explore", "new",
+                    "self_check"}
         text = "[c](cuda/ladder.md#a) [1](01_roofline.md) [b](02_critical_batch.md) [b](09_bench.md) [x](gone.md)"
         ordered = pages.order(text, chapters)
         self.assertEqual(ordered, ["cuda/ladder", "01_roofline", "02_critical_batch", "explore", "09_bench", "new",
@@ -129,8 +130,10 @@ class Check(unittest.TestCase):
     def test_faults(self):
         for body, says in (('<a href="02.html">a</a>', "02.html is not there"), ('<a href=".">a</a>', ". is not there"),
                            ('<a href="#how">a</a>', "no such anchor"), ('<a href="01.html#x">a</a>', "no such anchor"),
-                           ('<img src="b.svg">', "b.svg is not there"), ('<script src="https://a/b.js"></script>', "fetches"),
-                           ('<link rel="stylesheet" href="//a/b.css">', "fetches"), ("<p>$$ x $$", "stands in the text"),
+                           ('<img src="b.svg">', "b.svg is not there"),
+                           ('<script src="https://a/b.js"></script>', "fetches"),
+                           ('<link rel="stylesheet" href="//a/b.css">', "fetches"),
+                           ("<p>$$ x $$", "stands in the text"),
                            (r"<p>\(x\)", "stands in the text"), (r"<math><mi>\foo</mi></math>", "not understood"),
                            ("<math><mi>&</mi></math>", "not understood")):
             with self.subTest(body):

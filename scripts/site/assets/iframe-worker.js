@@ -1,4 +1,4 @@
-// Search where the site is opened as files: a browser starts no Worker from file://, so a hidden frame stands in for one.
+// Search where the site is opened as files: browsers start no Worker from file://; a hidden frame stands in for it.
 // The theme's search looks for the name IFrameWorker, and for its own script in the frame.
 if (location.protocol === "file:") {
   window.IFrameWorker = window.Worker = class extends EventTarget {
