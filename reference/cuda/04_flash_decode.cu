@@ -402,7 +402,7 @@ __global__ void __launch_bounds__(kThreads) combine_kernel(DecodeArgs<T> args, P
       const float weight = exp2f((own.x - shift) * scale_log2);
       sum = fmaf(own.y, weight, sum);
       const float* O_part = parts.O + (row * parts.splits + first) * head_dim + lane;
-#pragma unroll(32 / kColumns)  // 32 loads on their way
+#pragma unroll(16 / kColumns)  // 16 loads on their way
       for (int p = 0; p < splits; ++p) {
         const float factor = __shfl_sync(~0u, weight, p);
         for (int c = 0; c < kColumns; ++c)
