@@ -19,6 +19,7 @@ import importlib.util
 import json
 import re
 import sys
+import traceback
 from pathlib import Path
 
 from note_pages import COMMAND, FENCE, NUMBER, Page, plain
@@ -93,7 +94,11 @@ def check_figures(path, claims):
     passages.clear()
     if claims.is_file():
         spec = importlib.util.spec_from_file_location("claims", claims)
-        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+        try:
+            spec.loader.exec_module(importlib.util.module_from_spec(spec))
+        except Exception as why:
+            line = traceback.extract_tb(why.__traceback__)[-1]
+            return ["%s:%d: %s: %s" % (_shown(Path(line.filename)), line.lineno, type(why).__name__, why)]
     errors, covered = [], set()
     for text, where in passages:
         found = False

@@ -80,7 +80,8 @@ def count(folder, case):
     kernels = {}
     for call in json.loads(output([program(folder, case["rung"], "emulated")] + case["arguments"].split()))["calls"]:
         for kernel in call["kernels"]:
-            sums = kernels.setdefault(re.sub("<.*", "", kernel["kernel"]), dict.fromkeys(METRICS, 0))
+            sums = kernels.setdefault(re.sub("<.*", "", kernel["kernel"]), dict.fromkeys([*METRICS, "passes"], 0))
+            sums["passes"] += sum(array[way]["passes"] for array in kernel["shared"] for way in ("loads", "stores"))
             for arrays, ways in (("global", {"load sectors": ("loads", "sectors"), "store sectors": ("stores", "sectors"),
                                              "read": ("loads", "compulsory"), "written": ("stores", "compulsory")}),
                                  ("shared", {"load conflicts": ("loads", "conflicts"),
@@ -123,7 +124,9 @@ def pair(case, kernel, name):
     counted, measured = case["counted"][kernel][name], case["measured"][kernel][name]
     if counted == measured:
         return number(counted)
-    return "%s, there %s (%+.2f %%)" % (number(counted), number(measured), 100 * (measured / max(1, counted) - 1))
+    whole = case["counted"][kernel]["passes"] if "conflicts" in name else counted
+    return "%s, there %s (%+.3f %%%s)" % (number(counted), number(measured), 100 * (measured - counted) / whole,
+                                          " of the passes" if "conflicts" in name else "")
 
 
 def tables(record):
@@ -145,7 +148,8 @@ def tables(record):
                                          ("load sectors", "store sectors", "load conflicts", "store conflicts")])
     return "\n\n".join([
         "%s, driver %s, Nsight Compute %s." % (record["device"], record["driver"], record["profiler"].replace("Version ", "")),
-        "**Sectors and bank conflicts.** One number where both counted the same.",
+        "**Sectors and bank conflicts.** One number where both counted the same; the difference in conflicts as a share of all "
+        "passes to shared memory.",
         table(["rung", "kernel", "arguments", "bytes read + written, each once: formula", "load sectors", "store sectors",
                "bank conflicts, loads", "bank conflicts, stores"], small),
         "**Bytes of main memory, in MB**, where Q, K, V, the scores and O together are at least four times the L2.",

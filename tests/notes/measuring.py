@@ -7,7 +7,7 @@ from statistics import fmean, median
 from check_notes import given, groups, record, says, sup
 from note_statistics import Paired, Welch, critical, half_width, percentile, tail
 
-gpu, ladder, cpu, bench = (record(name + ".json") for name in ("compare_torch_h200", "ladder_h200",
+gpu, ladder, cpu, bench = (record(name + ".json") for name in ("measuring_h200", "ladder_h200",
                                                                "fast_attention_cpu", "attention_bench_cpu"))
 
 
@@ -52,7 +52,7 @@ given("a KV cache of 32 MiB, again and again, on a GPU whose L2 holds 60 MiB", "
 clocks = {S: only(gpu["clocks"], seqlen=S) for S in SIZES}
 micros = {S: {who: 1e6 * median(samples) for who, samples in clocks[S]["seconds"].items()} for S in SIZES}
 waits, first = clocks[256]["seconds"]["wait"], clocks[256]["first_s"]
-given("(FlashAttention in CUDA; S = 256, batch 4, 8 heads, H = 64)", "compare_torch_h200.json, clocks")
+given("(FlashAttention in CUDA; S = 256, batch 4, 8 heads, H = 64)", "measuring_h200.json, clocks")
 says("took {:.0f} µs, since it also loaded the kernel", 1e6 * first)
 says("after it took {:.0f} µs on average. With the first one among them the mean is {:.0f} µs", 1e6 * fmean(waits),
      1e6 * fmean([first] + waits))
@@ -93,7 +93,7 @@ says("t divided by 1.96 falls from {:.1f} at two samples to {:.2f} at five and t
 says("is {:.1f} times as wide", critical(4) / 1.96)
 given("a t-distributed number stays within 1.96", "the factor of the table")
 states = [1e6 * s for s in only(gpu["forward"], batch=1, seqlen=256, causal=False)["seconds"]["PyTorch, bf16"]]
-given("PyTorch's bf16 attention at S = 256, µs", "compare_torch_h200.json, forward, batch 1")
+given("PyTorch's bf16 attention at S = 256, µs", "measuring_h200.json, forward, batch 1")
 says("the mean, {:.2f} ± {:.2f}, holds not one", fmean(states), half_width(states))
 says(" ".join("{:.2f}" for _ in states), *states)
 assert not any(abs(s - fmean(states)) <= half_width(states) for s in states)
@@ -160,7 +160,7 @@ says("| {:.1f} µs by events | the program's time, launches included | at least 
 
 # The exercise, and the answers
 given("66.9 TFLOP/s in fp32, 989 in bf16 (dense), 4.8 TB/s, an L2 of 60 MiB", "include/nanolm/devices.h, H200")
-given("fp32, batch 4, 8 heads, H = 64, no mask, on an H200. Medians of eleven", "compare_torch_h200.json, clocks")
+given("fp32, batch 4, 8 heads, H = 64, no mask, on an H200. Medians of eleven", "measuring_h200.json, clocks")
 says("| S | {} | {} | {} |", *SIZES)
 says("| µs | {:.1f} | {:.1f} | {:.1f} |", *(micros[S]["no wait"] for S in SIZES))
 says("sixteen times the length costs {:.1f} times the time", LAUNCHED / micros[256]["no wait"])
@@ -184,7 +184,7 @@ says("saves {:.0f} µs, {:.1f} %. The standard error of the difference is {:.0f}
      "1.96 · {:.0f} = {:.0f}", change.difference, 100 * change.difference / fmean(before), change.error,
      change.difference, change.error, 1.96 * change.error)
 
-given("fp32, batch 4, 8 heads, H = 64, on an H200, with 4S²H", "compare_torch_h200.json, forward")
+given("fp32, batch 4, 8 heads, H = 64, on an H200, with 4S²H", "measuring_h200.json, forward")
 times = {S: forward_ms(True, "03", S) for S in (4096, 8192, 16384)}
 claimed = {S: flop(S) / t / 1e9 for S, t in times.items()}
 for S in times:
@@ -192,7 +192,7 @@ for S in times:
 
 for S, case in caches.items():
     says("| {} | {} | {:.2f} | {:.2f} |", S, groups(case["cache_bytes"]), warm[S], rates[1][S])
-given("Decode of one sequence in bf16 on an H200", "compare_torch_h200.json, caches")
+given("Decode of one sequence in bf16 on an H200", "measuring_h200.json, caches")
 says("draws {:.2f} TB/s from the H200's memory, {:.0f} % of what it has", rates[1][8192],
      100 * rates[1][8192] * 1e12 / MEMORY)
 
