@@ -33,7 +33,13 @@ def e(value):
 n = S // 128
 tiles = n * (n + 1) // 2
 says("S = 4096, tiles of 128 × 128: how many of the {} tiles", n * n)
-given("The chip holds 100 KiB of fp16, H = 128", source="chosen")
+product, stored, exps = 2 * S * S * H * 32 / P, 2 * b * 32 * S * S / W, 32 * S * S / (132 * 16 * 1.83e9)  # lesson 06
+says("For 32 heads at S = 4096, H = 128 in bf16 the product takes an H100 {:.0f} µs of arithmetic, and the "
+     "exponentials as long", product * 1e6)
+assert abs(exps / product - 1) < 0.01
+says("writing P to main memory and reading it back would take {:.0f} µs", stored * 1e6)
+says("hence the factor {:.1f} in FLOP", 5 / 2)
+given("FlashAttention-1 has 100 KiB on the chip for its tiles of fp16, H = 128", source="chosen")
 given("naive attention at S = 4096: 30, 3, or 1?", source="chosen: a guess, M/H², the answer")
 given("A query block of 128 rows stays on the chip", source="chosen")
 says("for its scores and values: {:.1f} % with B_c = 64", 100 / (4 * 64))
@@ -58,12 +64,20 @@ given("on an H200 (batch 4, 8 heads, H = 64)", source="the record")
 says("gains {:.2f} times at S = 4096 and {:.2f} at S = 8192", *(ms("03", s) / ms("03", s, True) for s in (4096, 8192)))
 says("{:.2f} against {:.2f} ms.", ms("02", 4096), ms("02", 4096, True))
 
-given("| | moves | S = 4096, H = 128 (M = 51200, B_r = 128) |", source="chosen")
+says("The M of the table, {}, is 100 KiB of fp16", M)
+assert M * b == 100 * 1024 < 228 * 1024 / 2
+given("less than half of the 228 KiB of an H100's SM", source="include/nanolm/devices.h")
+given("| | moves | S = 4096, H = 128 (M = 51200) |", source="chosen")
 says("| naive | 4SH + 4S² | {} |", groups(naive_traffic(S, H)))
 says("| FlashAttention-1 | 2SH + 12 S²H²/M | {} |", groups(flash1_traffic(S, H, M)))
-says("| FlashAttention-2 | 2SH (1 + ceil(S / B_r)) | {} |", groups(flash2_traffic(S, H, 128)))
+equal = M // (4 * H)
+says("| FlashAttention-2, B_r = {} | 2SH (1 + ceil(S / B_r)) | {} |", equal, groups(flash2_traffic(S, H, equal)))
+says("| FlashAttention-2, B_r = 128 | the same | {} |", groups(flash2_traffic(S, H, 128)))
 says("| ideal | 4SH | {} |", groups(4 * S * H))
 says(r"2SH + \frac{{{} S^2 H^2}}{{M}}", 3 * 4)
+says("B_r is M / (4H) = {}. Four tiles of 128 rows are {} elements, more than M; when o lives in registers the other "
+     "three are {}", equal, groups(4 * 128 * H), groups(3 * 128 * H))
+assert 3 * 128 * H < M < 4 * 128 * H
 says("Θ hides the constants: {} on one side", 12)
 says(r"\frac{{{} S^2 H^2}}{{M}} < 4 S^2", 12)
 says("With M = {} ({} KiB of fp16) and S = 4096", M, M * 2 // 1024)
@@ -89,6 +103,9 @@ says("asked for {:.2f} GB, and HBM delivered {:.3f} GB, where Q, K and V once ar
 says("At {:.0f} FLOP for each byte asked of it the L2 must deliver {:.1f} TB/s", flash2_intensity(128),
      P / flash2_intensity(128) / 1e12)
 given("tensor cores of 989 TFLOP/s", source="include/nanolm/devices.h")
+says("each tensor moves about once, at {:.0f} FLOP a byte. By the L2's roof it is open at B_r = 128", S / b)
+says("whether it delivers {:.1f} TB/s only a measurement says. Larger query blocks lower the demand, to {:.1f} TB/s "
+     "with 256 rows", P / flash2_intensity(128) / 1e12, P / flash2_intensity(256) / 1e12)
 peak = ladder["multiply_add"]["flop"] / median(ladder["multiply_add"]["samples_ms"])
 share = [100 * runs[rung, 4096, 64, False]["flop"] / ms(rung, 4096) / peak for rung in ("02", "03")]
 says("the naive rung 02 reaches {:.0f} % of the fp32 peak and rung 03 reaches {:.0f} %", *share)
@@ -110,7 +127,8 @@ for name in ("naive, rung 02", "flash, rung 03"):
 fused = [c for c in record("compare_torch_h200.json")["forward"] if c["seqlen"] > 4096]
 assert all("02" not in c["bytes"] for c in fused)
 says("rung 03 against PyTorch's fused kernel, H200, the largest | {} and {} | {} to {} |",
-     *sorted({c["seqlen"] for c in fused}), e(min(c["errors"]["03"] for c in fused)), e(max(c["errors"]["03"] for c in fused)))
+     *sorted({c["seqlen"] for c in fused}), e(min(c["errors"]["03"] for c in fused)),
+     e(max(c["errors"]["03"] for c in fused)))
 larger = sum(run["error"] > runs["02", *key[1:]]["error"] for key, run in runs.items() if key[0] == "03")
 says("rung 03's error is the larger one in {} of {}", larger, len(errors["03"]))
 given("The programme's ~5e-7", source="the programme")
