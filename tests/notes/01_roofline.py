@@ -1,6 +1,8 @@
 """Figures of notes/01_roofline.md, by the formulas of include/nanolm/roofline.h."""
 
-from check_notes import given, says, sup
+from statistics import median
+
+from check_notes import given, record, says, sup
 
 P, V, W, SPARSE = 989e12, 66.9e12, 3.35e12, 1979e12  # tensor cores, vector units, bytes/s, with sparsity
 S, H, BF16, FP32 = 4096, 128, 2, 4
@@ -53,10 +55,12 @@ given("2.5 h with the GPU model", source="CMakeLists.txt, the week")
 given("An H100 does 989 TFLOP/s in bf16 but reads only 3.35 TB/s", source=H100)
 says("so it can do {:.0f} operations in the time in which it reads one byte", ridge)
 
-given("QKᵀ with H = 128, a product of two 4096 × 4096 matrices, FlashAttention at S = 4096", source=SHAPE)
+given("all in bf16: the addition of two vectors, a softmax, QKᵀ with H = 128, a product of two 4096 × 4096 matrices, "
+      "FlashAttention at S = 4096", source=SHAPE)
 given("Five elementwise operations on 2²⁶ fp32 numbers", source="chosen")
 given("At S = 4096 attention with its scores in memory is memory-bound. Is it still at S = 1 000 000", source="chosen")
 given("of a transformer block of width 1024", source="chosen")
+given("nearer to 0.3 %, 3 % or 30 %?", source="chosen: guesses, a factor of ten apart")
 
 says("| {:.0f} MB on 132 SMs |", (256 + 228) * KIB * 132 / 1e6)
 given("| 80 GB at 3.35 TB/s |", source=H100)
@@ -65,6 +69,19 @@ given("| 989 TFLOP/s | bf16", source=H100)
 says("here 132 · 4096 · 1.83 GHz = {:.0f} TFLOP/s", 132 * 4096 * 1.83e9 / 1e12)
 given("Datasheets print 1979 TFLOP/s \"with sparsity\"", source="NVIDIA, H100 datasheet")
 says("989 / 3.35 = {:.0f} FLOP/byte", 989 / 3.35)
+
+ladder, H200 = record("ladder_h200.json"), 4.8e12  # bytes/s; the vector units are an H100's
+fused = next(e for e in ladder["elementwise"] if e["kernels"] == "fused" and e["operations"] == 1)
+plain = next(f for f in ladder["forward"] if (f["rung"], f["seqlen"], f["head_dim"], f["causal"]) == (
+    "cuda/02_naive_attention", 4096, 64, False))
+bound, took = fused["bytes"] / H200, median(fused["samples_ms"]) / MILLI
+says("On an H200 with its {} TB/s the fused kernel of rung 01, which moves {:.2f} GB, has a bound of {:.3f} ms and "
+     "took {:.3f} ms, {:.2f} times that", H200 / 1e12, fused["bytes"] / 1e9, bound * MILLI, took * MILLI, took / bound)
+heads, least = 4 * 8, naive(4096, 64, FP32)
+bound, took = max(heads * least[0] / V, heads * least[1] / H200), median(plain["samples_ms"]) / MILLI
+assert round(plain["flop"] / 1e9) == round(heads * least[0] / 1e9) and took > 2 * bound
+says("(fp32, {} heads of S = 4096, H = 64) has a bound of {:.2f} ms and took {:.1f} ms, {:.0f} times that", heads,
+     bound * MILLI, took * MILLI, took / bound)
 
 given("S = 4096 tokens, a head of H = 128, and matrices of n = 4096", source=SHAPE)
 says("| 1 / (3b) | {:.3f} |", intensity(binary(1, BF16)))
@@ -79,8 +96,9 @@ says("| 2n / (3b) | {:.0f} |", intensity(matmul(S, S, S, BF16)))
 says("| S / b | {:.0f} |", intensity(flash(S, H, BF16)))
 assert QKT < 2 * H / BF16 and intensity(matmul(S, H, S, BF16)) == QKT
 
-square = next(n for n in range(1, 4096) if intensity(matmul(n, n, n, BF16)) >= ridge)
-says("compute-bound on an H100 from n = {} on", square)
+square = [next(n for n in range(1, 4096) if intensity(matmul(n, n, n, BF16)) >= peak / W) for peak in (P, 989.4e12)]
+says("compute-bound on an H100 from n = {} on, with P as 989e12; with 989.4e12, as `devices.h` has it, it is {}",
+     *square)
 assert f"{intensity(matmul(1, S, S, BF16)):.0f}" == "1"
 add = intensity(binary(1, BF16)) * W
 says("At 3.35 TB/s that is {:.2f} TFLOP/s: {:.3f} % of the tensor peak, and {:.2f} % of the vector units' peak",
@@ -94,11 +112,16 @@ says("H / b = {:.0f} at H = 128 in bf16", H / BF16)
 arithmetic, traffic = naive(S, H, BF16)[0] / P, naive(S, H, BF16)[1] / W
 says("At S = 4096 one head has {:.1f} µs of arithmetic and {:.1f} µs of traffic", arithmetic * MICRO, traffic * MICRO)
 says("took no time at all would leave {:.1f} µs", traffic * MICRO)
+says("The scores of one head alone, {:.1f} MB, would fit the L2. A layer has 32 heads, whose scores are {:.0f} GiB and "
+     "do not; the bound is meant for those, and one head is its 32nd part", S * S * BF16 / 1e6,
+     32 * S * S * BF16 / KIB**3)
+assert S * S * BF16 < 50 * KIB**2 < 32 * S * S * BF16
 
 apart, fused = chain(5, 2**26, FP32), (5 * 2**26, FP32 * 2 * 2**26)
 says("for 2%s fp32 elements {:.2f} GB against {:.2f} GB, {:.3f} ms against {:.3f} ms" % sup(26), apart[1] / 1e9,
      fused[1] / 1e9, seconds(apart, V) * MILLI, seconds(fused, V) * MILLI)
-says("An fp32 chain would need {} operations", next(k for k in range(1, 999) if k / (2 * FP32) >= V / W))
+longest = next(k for k in range(1, 999) if k / (2 * FP32) >= V / W)
+says("An fp32 chain would need {} operations, counted as FLOP as the peak is ({} multiply-adds)", longest, longest // 2)
 
 # One block's training step. T tokens in sequences of LENGTH, a kernel for each operation.
 T, LENGTH, HEAD = 8192, 1024, 64
@@ -106,7 +129,7 @@ given("In the training profile of the course's week 22 elementwise operations ta
       source="the week's programme")
 given("attention with heads of 64", source="chosen")
 given("T = 8192 tokens in 8 sequences of 1024", source="chosen")
-given("backward 2.5 times those FLOP", source="Dao et al., FlashAttention: five products for two")
+says("backward {:.1f} times those FLOP (five products for two", 5 / 2)
 # norm and GELU are unary forward and binary backward, an addition is binary both ways; GELU is 4 wide.
 forward, backward = 2 * 2 + 4 * 2 + 2 * 3, 2 * 3 + 4 * 3 + 2 * 3
 says("3 an addition, {} in all", forward)

@@ -23,6 +23,8 @@ says("{:.0f} times at S = 4096, H = 64", 4096 / 64)
 says("below H/b: {:.0f} FLOP a byte for H = 128 in bf16, where an H100 needs {:.0f} to be busy", H / b, P / W)
 
 given("one head of S = 4096, H = 128 in bf16 on an H100", source="chosen")
+says("The scores of one head alone are {:.1f} MB and would fit the L2 of 50 MiB; those of a layer's 32 heads are "
+     "{:.0f} GiB and do not. The table is a 32nd part", b * S * S / 1e6, score_matrix_bytes(1, 32, S, b) / GiB)
 matmul = 2 * S * S * H, b * (2 * S * H + S * S), P
 softmax = 5 * S * S, b * 2 * S * S, VECTOR
 passes = [("scores", *matmul), ("softmax", *softmax), ("values", *matmul)]
