@@ -10,6 +10,9 @@ given("| 1 of the 2.5 of 01 |", source="gpu_model.md's own line of time, and the
 for stem, (tier, hours) in week.items():
     says("(%s.md) | {} {:g} |" % ("cuda/ladder" if stem == "cuda" else stem), tier, hours)
 
+given("the course's week 13, this one", source="the programme")
+given("*Week 22* is a later week", source="the programme")
+
 for source in ("Dao et al. 2022, \"FlashAttention\", sections 2.2 and 3.1, theorem 2; Dao 2023, \"FlashAttention-2\", "
                "section 3.1 |", "Shah et al. 2024", "Dao et al. 2022, appendix B; Dao 2023, section 3.1.2",
                "Katharopoulos et al. 2020", "Student 1908; Welch 1947; Hyndman & Fan 1996"):
