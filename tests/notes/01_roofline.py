@@ -125,8 +125,8 @@ says("An fp32 chain would need {} operations, counted as FLOP as the peak is ({}
 
 # One block's training step. T tokens in sequences of LENGTH, a kernel for each operation.
 T, LENGTH, HEAD = 8192, 1024, 64
-given("In the training profile of the course's week 22 elementwise operations take 39 % of the time",
-      source="the week's programme")
+given("In the training profile of the course's [week 22](00_map.md#names) elementwise operations take 39 % of "
+      "the time", source="the week's programme")
 given("attention with heads of 64", source="chosen")
 given("T = 8192 tokens in 8 sequences of 1024", source="chosen")
 says("backward {:.1f} times those FLOP (five products for two", 5 / 2)
