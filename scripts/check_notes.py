@@ -97,7 +97,7 @@ def check_figures(path, claims):
         try:
             spec.loader.exec_module(importlib.util.module_from_spec(spec))
         except Exception as why:
-            line = traceback.extract_tb(why.__traceback__)[-1]
+            line = [frame for frame in traceback.extract_tb(why.__traceback__) if frame.filename == str(claims)][-1]
             return ["%s:%d: %s: %s" % (_shown(Path(line.filename)), line.lineno, type(why).__name__, why)]
     errors, covered = [], set()
     for text, where in passages:
