@@ -84,12 +84,13 @@ TEST(OnlineSoftmax, GivenChecksRefuseWrongSizes) {
 }
 
 TEST(OnlineSoftmax, UpdateKeepsMaximumSumAndOutput) {
-  // exp(1 - 3), exp(3 - 3), exp(2 - 3) against values 1, 10, 100.
-  OnlineSoftmax state(1);
-  update(state, std::vector<float>{1, 3, 2}, std::vector<float>{1, 10, 100});
+  // exp(1 - 3), exp(3 - 3), exp(2 - 3) against rows of values 1, 7; 10, 5; 100, 20.
+  OnlineSoftmax state(2);
+  update(state, std::vector<float>{1, 3, 2}, std::vector<float>{1, 7, 10, 5, 100, 20});
   EXPECT_EQ(state.row_max, 3.0f);
   EXPECT_NEAR(state.row_sum, std::exp(-2.0) + 1 + std::exp(-1.0), 1e-6);
   EXPECT_NEAR(state.acc[0], std::exp(-2.0) + 10 + 100 * std::exp(-1.0), 1e-4);
+  EXPECT_NEAR(state.acc[1], 7 * std::exp(-2.0) + 5 + 20 * std::exp(-1.0), 1e-4) << "column 1 of 3 rows of 2 values";
 }
 
 TEST(OnlineSoftmax, UpdateRescalesWhatWasSummedWhenTheMaximumGrows) {

@@ -113,12 +113,15 @@ TEST(TileScores, LeaveRowsBehindTheEndAlone) {
 }
 
 TEST(UpdateTile, KeepsMaximumSumAndOutputOfEachRow) {
-  // Row 0 sees scores 1, 3; row 1 sees 2, -inf. Values 10, 100.
-  std::vector<float> m(2, -kInf), d(2), O(2);
-  update_tile({2, 2, 1}, std::vector<float>{1, 3, 2, -kInf}, std::vector<float>{10, 100}, m, d, O);
-  EXPECT_EQ(m, (std::vector<float>{3, 2}));
-  EXPECT_TRUE(all_close(d, std::vector<double>{std::exp(-2.0) + 1, 1}, 1e-6));
-  EXPECT_TRUE(all_close(O, std::vector<double>{10 * std::exp(-2.0) + 100, 10}, 1e-4));
+  // Row 0 has scores 1, 3, 2: weights e^-2, 1, e^-1. Row 1 has 2, -inf, 4: weights e^-2, 0, 1. V is 3 keys x 2 columns.
+  std::vector<float> m(2, -kInf), d(2), O(4);
+  const std::vector<float> S{1, 3, 2, 2, -kInf, 4}, V{1, 7, 10, 5, 100, 20};
+  update_tile({2, 3, 2}, S, V, m, d, O);
+  const double e1 = std::exp(-1.0), e2 = std::exp(-2.0);
+  const std::vector<double> expected{e2 + 10 + 100 * e1, 7 * e2 + 5 + 20 * e1, e2 + 100, 7 * e2 + 20};
+  EXPECT_EQ(m, (std::vector<float>{3, 4}));
+  EXPECT_TRUE(all_close(d, std::vector<double>{e2 + 1 + e1, e2 + 1}, 1e-6));
+  EXPECT_TRUE(all_close(O, expected, 1e-4, {{"row", 2}, {"column", 2}})) << "V is [3 keys, 2 columns], row after row";
 }
 
 TEST(UpdateTile, RescalesWhatWasSummedWhenTheMaximumGrows) {
@@ -150,7 +153,7 @@ TEST(MaskTile, HidesKeysBehindTheDiagonalAlignedBottomRight) {
   const AttentionShape s{1, 1, 1, 5, 7, 1, 1.0f, true};
   std::vector<float> S(8, 1.0f);
   mask_tile(s, {2, 4, 1}, 2, 3, S);
-  EXPECT_EQ(S, (std::vector<float>{1, 1, -kInf, -kInf, 1, 1, 1, -kInf}));
+  EXPECT_EQ(S, (std::vector<float>{1, 1, -kInf, -kInf, 1, 1, 1, -kInf})) << "queries 2, 3 and keys 3 to 6 of 5 x 7";
   AttentionShape open = s;
   open.causal = false;
   std::vector<float> all(8, 1.0f);
@@ -161,7 +164,7 @@ TEST(MaskTile, HidesKeysBehindTheDiagonalAlignedBottomRight) {
 TEST(MaskTile, ReplacesNaN) {
   std::vector<float> S{1, kNaN};
   mask_tile({1, 1, 1, 2, 2, 1, 1.0f, true}, {1, 2, 1}, 0, 0, S);
-  EXPECT_EQ(S, (std::vector<float>{1, -kInf}));
+  EXPECT_EQ(S, (std::vector<float>{1, -kInf})) << "query 0 and keys 0, 1 of 2 x 2; the score of key 1 was NaN";
 }
 
 TEST(VisibleKBlocks, EndAtTheDiagonalOfTheLastRow) {
@@ -220,7 +223,11 @@ TEST(TiledAttention, NaNInARowOfQStaysInThatRow) {
   data.Q[4 * 11] = kNaN;  // head 1, row 2
   const Result r = run(s, {4, 4}, data);
   for (std::size_t i = 0; i < r.O.size(); ++i)
-    EXPECT_TRUE(i / 4 == 11 ? std::isnan(r.O[i]) : r.O[i] == clean.O[i]) << "row " << i / 4;
+    if (i / 4 == 11)
+      EXPECT_TRUE(std::isnan(r.O[i])) << "row 2 of Q of head 1 is NaN: its row of O must be NaN, not " << r.O[i];
+    else
+      EXPECT_EQ(r.O[i], clean.O[i]) << "row 2 of Q of head 1 is NaN: row " << i / 4 % 9 << " of head " << i / 4 / 9
+                                    << " must not change";
 }
 
 TEST(TiledAttention, NaNInAMaskedKeyIsNotSeen) {
@@ -230,7 +237,10 @@ TEST(TiledAttention, NaNInAMaskedKeyIsNotSeen) {
   data.K[4 * 6] = data.V[4 * 6] = kNaN;
   const Result r = run(s, {4, 4}, data);
   for (std::size_t i = 0; i < r.O.size(); ++i)
-    EXPECT_TRUE(i / 4 >= 6 ? std::isnan(r.O[i]) : r.O[i] == clean.O[i]) << "row " << i / 4;
+    if (i / 4 >= 6)
+      EXPECT_TRUE(std::isnan(r.O[i])) << "key 6 is NaN: row " << i / 4 << " sees it and must be NaN, not " << r.O[i];
+    else
+      EXPECT_EQ(r.O[i], clean.O[i]) << "key 6 is NaN: row " << i / 4 << " must not change";
 }
 
 TEST(TiledAttention, SkipsTilesAboveTheDiagonal) {

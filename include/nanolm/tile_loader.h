@@ -36,10 +36,13 @@ class TileLoader {
     std::int64_t bytes() const { return Q_bytes + K_bytes + V_bytes + O_bytes + lse_bytes; }
   };
 
-  // Called with the state after each visited tile of K and V, that is, when the next one is loaded or O is stored.
+  // Called with the state after each visited tile of K and V, that is, when the next one is loaded or O is stored; at
+  // the store O is already divided. kLoadQ: the next query block came, and O was not stored.
+  enum class End { kLoadK, kLoadQ, kStoreO };
   struct Visit {
     std::int64_t batch, q_head, q_block, k_block;
     std::span<const float> row_max, row_sum, O;
+    End end;
   };
   using Trace = std::function<void(const Visit&)>;
 
@@ -80,7 +83,7 @@ class TileLoader {
   // load_Q also empties the running state: row_max = -inf, row_sum = 0, O = 0.
   // Throw std::out_of_range for a batch, head or block that does not exist.
   std::int64_t load_Q(std::int64_t batch, std::int64_t q_head, std::int64_t q_block) {
-    end_visit();
+    end_visit(End::kLoadQ);
     batch_ = batch, q_head_ = q_head, q_block_ = q_block;
     std::fill(sram_.row_max.begin(), sram_.row_max.end(), -std::numeric_limits<float>::infinity());
     std::fill(sram_.row_sum.begin(), sram_.row_sum.end(), 0.0f);
@@ -89,7 +92,7 @@ class TileLoader {
     return count(traffic_.Q_tiles, traffic_.Q_bytes, rows_q_);
   }
   std::int64_t load_K(std::int64_t batch, std::int64_t kv_head, std::int64_t k_block) {
-    end_visit();
+    end_visit(End::kLoadK);
     k_block_ = k_block;
     return count(traffic_.K_tiles, traffic_.K_bytes,
                  load("K", K_, {batch, kv_head, k_block}, shape_.kv_heads, shape_.seqlen_k, tiling_.block_k, sram_.K));
@@ -101,7 +104,7 @@ class TileLoader {
 
   // Write the rows that exist of sram().O, and of a tile of lse, to where load_Q last read.
   void store_O() {
-    end_visit();
+    end_visit(End::kStoreO);
     std::copy_n(sram_.O.begin(), rows_q_ * shape_.head_dim, O_.begin() + first_row() * shape_.head_dim);
     count(traffic_.O_tiles, traffic_.O_bytes, rows_q_);
   }
@@ -138,8 +141,9 @@ class TileLoader {
     std::fill(end, tile.end(), std::numeric_limits<float>::quiet_NaN());
     return rows;
   }
-  void end_visit() {
-    if (k_block_ >= 0 && trace_) trace_({batch_, q_head_, q_block_, k_block_, sram_.row_max, sram_.row_sum, sram_.O});
+  void end_visit(End end) {
+    if (k_block_ >= 0 && trace_)
+      trace_({batch_, q_head_, q_block_, k_block_, sram_.row_max, sram_.row_sum, sram_.O, end});
     k_block_ = -1;
   }
 

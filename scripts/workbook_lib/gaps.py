@@ -3,6 +3,7 @@
 import itertools
 import os
 import re
+import subprocess
 from collections import namedtuple
 
 from .console import Problem
@@ -17,15 +18,67 @@ TODO = re.compile(r"^\s*(?://|#) TODO: (.*?)\.(?: About (\d+) lines?\.)?\s*$")
 CUDA_WORDS = re.compile(r"\[\[\w+\]\] +|__(?:global|device|host|forceinline)__ +|__launch_bounds__\((?:[^()]|\([^()]*\))*\) +")
 # A definition starts in the first column; what ends in ; there is a constant or a declaration.
 FUNCTION = re.compile(r"^[A-Za-z_][\w:<>,&*\s]*?\b(\w+)\(")
+STEP = re.compile(r"step (\d+):")
 CALL = re.compile(r"\btodo\s*\(\s*\)\s*;|^\s*todo\(\)\s*$")  # the second is Python's
 
 
 def stub(stem):
-    """The text of a lesson as it is handed out."""
+    """The text of a lesson as it is handed out: that of exercises/ or, once it was written in, git's."""
+    found = _find_stub(stem)
+    if found is None:
+        raise Problem("exercises/%s is no stub any more, and git has none here: a fresh copy of the workbook has it"
+                      % source_name(stem), status=1)
+    return found
+
+
+def is_stub(stem):
+    """Whether exercises/ still holds the stub; not when a student wrote in it."""
+    return _is_whole(_in_exercises(stem), stem)
+
+
+def _find_stub(stem):
+    """The same; None where the only copy was written in."""
+    return _in_exercises(stem) if is_stub(stem) else committed_stub(stem)
+
+
+def _in_exercises(stem):
     text = read_text(source(os.path.join(ROOT, "exercises"), stem))
     if text is None:
         raise Problem("exercises/%s is missing in the workbook" % source_name(stem), status=1)
     return text
+
+
+def committed_stub(stem):
+    """The newest stub in git's history, or None: a student may have committed what was written into it."""
+    path = "exercises/" + source_name(stem)
+    for commit in _git("rev-list", "HEAD", "--", path).split():
+        text = _git("show", "%s:./%s" % (commit, path))
+        if _is_whole(text, stem):
+            return text
+    return None
+
+
+def _is_whole(text, stem):
+    """Whether a text is a stub still: every function with hints has a gap, and no step is missing between two."""
+    found = find_gaps(text, is_rung(stem))
+    steps = {int(step[1]) for step in (STEP.match(gap.sentence) for gap in found) if step}
+    functions = {gap.function for gap in found}
+    return bool(found) and functions >= set(_functions(stem)) and max(steps, default=0) == len(steps)
+
+
+def _functions(stem):
+    """The functions of a lesson that are to be written, by its hints."""
+    text = read_text(os.path.join(ROOT, "notes", "hints", stem + ".md")) or ""
+    return [line[3:].strip() for line in text.splitlines() if line.startswith("## ")]
+
+
+def _git(*words):
+    try:
+        done = subprocess.run(["git", "-C", ROOT, *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                              encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    return done.stdout if done.returncode == 0 else ""
 
 
 def find_gaps(text, rung=False):
@@ -50,13 +103,16 @@ def find_gaps(text, rung=False):
 
 
 def all_gaps(stem):
-    """Every gap of the lesson, as the stub has it."""
-    return _in_steps(find_gaps(stub(stem), is_rung(stem)))
+    """Every gap of the lesson, as the stub has it; where the stub is gone, those of its hints, without a sentence."""
+    text = _find_stub(stem)
+    if text is None:
+        return [Gap(function, 0, "", None) for function in _functions(stem)]
+    return _in_steps(find_gaps(text, is_rung(stem)))
 
 
 def _in_steps(found):
     """In the order in which they are to be done: where sentences begin with "step 3:", by that."""
-    step = [re.match(r"step (\d+):", gap.sentence) for gap in found]
+    step = [STEP.match(gap.sentence) for gap in found]
     return [gap for _, gap in sorted(zip((int(s[1]) for s in step), found), key=lambda pair: pair[0])] if all(step) else found
 
 

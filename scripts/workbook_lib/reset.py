@@ -1,14 +1,13 @@
 """`scripts/workbook reset`: a lesson back to its stub; what was written is kept."""
 
 import os
-import subprocess
 import tempfile
 import time
 
 from . import gaps, settings
 from .console import Problem, say
 from .settings import place, read_text, source, tree_of, write_new
-from .week import ROOT, find_lesson, is_rung, source_name
+from .week import ROOT, find_lesson, source_name
 
 
 def run(options):
@@ -55,16 +54,9 @@ def _keep(stem, text):
 
 
 def _stub(tree, stem):
-    """The stub; that of git's last commit when the student works in exercises/ itself."""
-    if tree != os.path.join(ROOT, "exercises"):
-        return gaps.stub(stem)
-    try:
-        done = subprocess.run(["git", "-C", ROOT, "show", "HEAD:./exercises/" + source_name(stem)], stdout=subprocess.PIPE,
-                              stderr=subprocess.DEVNULL, encoding="utf-8")
-        text = done.stdout if done.returncode == 0 else ""
-    except OSError:
-        text = ""
-    if not gaps.find_gaps(text, is_rung(stem)):
-        raise Problem("exercises/ holds the only copy of the stubs, and git has no unwritten one of %s. Work in a "
-                      "folder of your own: scripts/workbook start DIR" % stem, status=1)
-    return text
+    """The stub: that of exercises/, or git's where a student wrote in exercises/ or works in it."""
+    if tree == os.path.join(ROOT, "exercises"):
+        return gaps.committed_stub(stem) or gaps.stub(stem)
+    if not gaps.is_stub(stem) and gaps.committed_stub(stem):
+        say("exercises/%s is no stub any more: git's is taken." % source_name(stem))
+    return gaps.stub(stem)

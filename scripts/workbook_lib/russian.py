@@ -9,6 +9,8 @@ SENTENCES = (
     ("{}: {} stubs copied. From now on check, next, watch and the others work on it; exercises/ stays as it is.",
      "{}: скопировано заготовок: {}. Теперь check, next, watch и другие команды работают с этой папкой; exercises/ не "
      "меняется."),
+    ("No stubs any more, copied as they are, as the beginning of your work: {}",
+     "Уже не заготовки, скопированы как есть, как начало вашей работы: {}"),
     ("It lies in the workbook's checkout, and git does not ignore it. To have it ignored here alone:",
      "Папка лежит в клоне практикума, и git её видит. Чтобы git её не замечал только здесь:"),
     ("Next: read notes/00_map.md, then `scripts/workbook next` says where to begin.",
@@ -210,10 +212,9 @@ SENTENCES = (
     ("{} is the stub already.", "{} и так заготовка."),
     ("{} is the stub again.", "{} снова заготовка."),
     ("What you wrote is kept in {}", "Написанное вами сохранено в {}"),
-    ("exercises/ holds the only copy of the stubs, and git has no unwritten one of {}. Work in a folder of your own: "
-     "scripts/workbook start DIR",
-     "в exercises/ лежит единственная копия заготовок, и в git нет нетронутой для {}. Работайте в своей папке: "
-     "scripts/workbook start DIR"),
+    ("exercises/{} is no stub any more: git's is taken.", "exercises/{} уже не заготовка: взята та, что в git."),
+    ("exercises/{} is no stub any more, and git has none here: a fresh copy of the workbook has it",
+     "exercises/{} уже не заготовка, и в git здесь её нет: она есть в свежей копии практикума"),
     # clean, test, bench
     ("removed {}", "удалено: {}"),
     ("kept {}: git tracks it", "оставлено: {}: отслеживается git"),

@@ -4,10 +4,10 @@ import os
 import shutil
 import subprocess
 
-from . import settings
+from . import gaps, settings
 from .clean import IN_SOURCE_FOLDERS
 from .console import Problem, say
-from .week import ROOT, check_path, lessons
+from .week import ROOT, check_path, lessons, source_name, units
 
 STUBS = os.path.join(ROOT, "exercises")
 
@@ -32,8 +32,12 @@ def run(options):
         raise Problem("%s cannot be written: %s" % (failure.filename or folder, failure.strerror), status=1)
     with settings.changed(settings.SETTINGS) as known:
         known["tree"] = folder
+    begun = _begun(added)
     say("%s: %s. From now on check, next, watch and the others work on it; exercises/ stays as it is."
-        % (folder, "%d stubs copied" % len(added) if added else "nothing was missing"))
+        % (folder, "%d stubs copied" % (len(added) - len(begun)) if added else "nothing was missing"))
+    if begun:
+        say("No stubs any more, copied as they are, as the beginning of your work: %s"
+            % ", ".join("exercises/" + name for name in begun))
     if folder.startswith(ROOT + os.sep) and not _ignored_by_git(folder):
         say("It lies in the workbook's checkout, and git does not ignore it. To have it ignored here alone:")
         say("    echo '/%s/' >> %s" % (os.path.relpath(folder, ROOT), _exclude_file()))
@@ -69,6 +73,12 @@ def _stubs():
     for folder, _, names in os.walk(STUBS):
         found += [os.path.relpath(os.path.join(folder, name), STUBS) for name in names if not name.startswith(".")]
     return sorted(found)
+
+
+def _begun(added):
+    """Those of the files that a student wrote in before: exercises/ holds them with gaps closed."""
+    return [source_name(entry.stem) for entry in units()
+            if source_name(entry.stem) in added and not gaps.is_stub(entry.stem)]
 
 
 def _git(*words):

@@ -138,6 +138,55 @@ class Loop(unittest.TestCase):
         for verb in (["next"], ["check"], ["progress"], ["solution", "3"], ["reset", "3"]):
             self.assertIn("start --use DIR", self.done(*verb, code=2))
 
+    def write_in_exercises(self, text):
+        stub = self.root / "exercises" / (STEM + ".cpp")
+        stub.write_text(text)
+        self.addCleanup(stub.write_text, STUB)
+
+    def test_when_exercises_was_written_in(self):
+        begun, name = written("update"), "exercises/%s.cpp" % STEM
+        for text, left in ((begun, 4), (ANSWER, 0)):
+            self.write_in_exercises(text)
+            shutil.rmtree(self.mine, ignore_errors=True)
+            stubs = [path for path in (self.root / "exercises").rglob("*.*") if path.suffix in (".cpp", ".cu", ".py")]
+            says = self.done("start", "mine")
+            self.assertIn("%d stubs copied" % (len(stubs) - 1), says)
+            self.assertIn("No stubs any more, copied as they are, as the beginning of your work: %s\n" % name, says)
+            self.assertEqual(self.file.read_text(), text)
+            self.assertIn("%d of 5 gaps left, not checked yet" % left, self.done("progress"))
+            says = self.done("reset", "3")
+            self.assertIn("%s is no stub any more: git's is taken." % name, says)
+            kept = self.root / re.search(r"is kept in (.*)\n", says)[1]
+            self.assertEqual((kept.read_text(), self.file.read_text()), (text, STUB))
+            self.assertIn("is the stub already", self.done("reset", "3"))
+            self.assertIn("5 of 5 gaps left", self.done("progress"))
+        self.assertIn("to do   Fold the block into", self.done("next"))
+        self.assertIn("Уже не заготовки, скопированы как есть, как начало вашей работы: %s" % name,
+                      self.done("start", "other", "--lang", "ru"))
+        shutil.rmtree(self.root / "other")
+
+    def test_the_stub_is_found_behind_a_commit_and_gone_without_git(self):
+        git = ["git", "-C", str(self.root), "-c", "user.name=x", "-c", "user.email=x@example.org"]
+        self.write_in_exercises(ANSWER)
+        self.start()
+        subprocess.run(git + ["commit", "-qam", "mine"], check=True)
+        self.addCleanup(subprocess.run, git + ["reset", "-q", "--hard", "HEAD~1"], check=True)
+        for tree in ("mine", "exercises"):
+            self.done("reset", "3", "--impl", tree)
+            self.assertEqual((self.root / tree / (STEM + ".cpp")).read_text(), STUB)
+        (self.root / "exercises" / (STEM + ".cpp")).write_text(written("update"))
+        self.file.write_text(written("update"))
+        (self.root / ".git").rename(self.root / "away")
+        try:
+            self.assertIn("4 of 5 gaps left, not checked yet", self.done("progress"))
+            self.assertIn("  update", self.done("hint", "--list"))
+            for tree in ("mine", "exercises"):
+                says = self.done("reset", "3", "--impl", tree, code=1)
+                self.assertIn("is no stub any more, and git has none here: a fresh copy of the workbook has it", says)
+                self.assertEqual((self.root / tree / (STEM + ".cpp")).read_text(), written("update"))
+        finally:
+            (self.root / "away").rename(self.root / ".git")
+
     def test_next_and_hint(self):
         self.start()
         for number, function in enumerate(FUNCTIONS):

@@ -32,9 +32,11 @@ class TileLoader {
     std::int64_t Q_bytes = 0, K_bytes = 0, V_bytes = 0, O_bytes = 0, lse_bytes = 0;
     std::int64_t bytes() const { return Q_bytes + K_bytes + V_bytes + O_bytes + lse_bytes; }
   };
+  enum class End { kLoadK, kLoadQ, kStoreO };
   struct Visit {
     std::int64_t batch, q_head, q_block, k_block;
     std::span<const float> row_max, row_sum, O;
+    End end;
   };
   using Trace = std::function<void(const Visit&)>;
 
