@@ -65,6 +65,8 @@ class Notes(unittest.TestCase):
         for page, name, command in (
                 ("cuda/ladder.md", "ladder", "ladder_tables.py ladder_h200.json"),
                 ("cuda/ladder.md", "compare_torch_cuda", "compare_torch_cuda.py --from compare_torch_h200.json"),
+                ("01_roofline.md", "elementwise_share", "elementwise_share.py --from elementwise_share_h200.json"),
+                ("ru/01_roofline.md", "elementwise_share", "elementwise_share.py --from elementwise_share_h200.json"),
                 ("cuda/04_flash_decode.md", "decode_counters", "decode_counters.py --from decode_counters_h200.json"),
                 ("ru/cuda/04_flash_decode.md", "decode_counters", "decode_counters.py --from decode_counters_h200.json"),
                 ("cuda/counters.md", "counters", "ladder_counters.py table ladder_counters_h200.json"),

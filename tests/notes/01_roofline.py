@@ -3,6 +3,7 @@
 from statistics import median
 
 from check_notes import given, record, says, sup
+from elementwise_share import KINDS, kind_of
 
 P, V, W, SPARSE = 989e12, 66.9e12, 3.35e12, 1979e12  # tensor cores, vector units, bytes/s, with sparsity
 S, H, BF16, FP32 = 4096, 128, 2, 4
@@ -164,6 +165,13 @@ says("6 elements moved forward and 7 backward: at D = 1024 elementwise work and 
      "{:.1f} times as long", share(step(1024, True)), sum(step(1024, True)) / sum(step(1024)))
 says("if all of the {:.0f} % vanished into kernels that read the data anyhow, the step would be {:.2f} times as fast",
      share(step(1024)), 1 / (1 - share(step(1024)) / 100))
+measured = next(case for case in record("elementwise_share_h200.json")["cases"] if case["width"] == 1024)["seconds"]
+kinds = {kind: sum(median(samples) for name, samples in measured.items() if kind_of(name) == kind) for kind in KINDS}
+says("At D = 1024 the products take {:.1f} times as long as at the peak. The elementwise kernels take", kinds["matmul"]
+     / step(1024)[0])
+whole = [sum(spent) for spent in zip(*(samples for name, samples in measured.items() if kind_of(name) == "elementwise"))]
+says("kernels take {:.3f} ms, where the model says {:.3f} of an H200 with its 4.8 TB/s", median(whole) * MILLI,
+     step(1024)[2] * W / 4.8e12 * MILLI)
 operations = 10 * (2 * (2 + 4 + 2) * T * 1024 + 12 * 1024**2)
 percent = 100 * operations / (3 * 2 * 12 * T * 1024**2)
 says("The FLOP of those operations are {:.1f} % of the step's, at ten an element", percent)

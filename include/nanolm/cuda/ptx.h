@@ -6,9 +6,9 @@
 namespace nanolm::cuda {
 
 // cp.async (compute capability 8.0; before it the thread copies itself): copies from global to shared memory that run
-// beside the thread. A thread's copies up to a commit are a group; wait<n> returns when all but its latest n groups have
-// landed, for this thread's own copies alone: others' need a barrier after it. In the emulator nothing lands before the
-// wait that it must have landed at.
+// beside the thread. A thread's copies up to a commit are a group; wait<n> returns when all but its latest n groups
+// have landed, for this thread's own copies alone: others' need a barrier after it. In the emulator nothing lands
+// before the wait that it must have landed at.
 
 // 16 bytes, both addresses multiples of 16. Of the source only the first `bytes` are read; zeros stand for the rest.
 __device__ inline void cp_async_16(void* shared, const void* global, int bytes = 16) {
