@@ -104,16 +104,16 @@ def report(record):
     for (batch, seqlen), step in zip(record["shapes"], steps(record)):
         for who, kernels in step.items():
             for kernel in kernels:
-                rows.append([str(batch), str(seqlen), who, "`%s`" % kernel["kernel"][:40],
-                             "%d × %d" % (kernel["blocks"], kernel["threads"]), "%.1f" % kernel["waves"],
-                             "%.1f" % (kernel["ns"] / 1e3), "%.1f" % (kernel["read"] / 1e6),
+                name = kernel["kernel"].replace("cudnn_generated_fort_native_", "").replace("_kernel", "")
+                rows.append([str(batch), str(seqlen), "%s: %s" % (who, re.sub(r"_sm80.*", "", name)),
+                             "%d" % kernel["blocks"], "%.1f" % (kernel["ns"] / 1e3), "%.1f" % (kernel["read"] / 1e6),
                              "%.2f" % (kernel["read"] / 1e3 / kernel["ns"]), "%.0f %%" % kernel["active"],
                              "%.0f %%" % kernel["warps"], "%.0f %%" % kernel["issued"]])
     return "\n\n".join([
         "%s, %s, PyTorch %s, cuDNN %s. Each kernel alone, with an empty L2." % (
             record["device"], record["profiler"], record["torch"], record["cudnn"]),
-        table(["batch", "S", "whose", "kernel", "blocks × threads", "waves", "µs", "MB read", "TB/s", "SMs busy",
-               "warps, of 64", "issuing"], rows)]) + "\n"
+        table(["batch", "S", "kernel", "blocks", "µs", "MB read", "TB/s", "SMs busy", "warps, of 64", "issuing"], rows)]
+    ) + "\n"
 
 
 def main():
