@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The notes say what is so: every figure is recomputed or has a source, links and excerpts hold, both languages agree.
 
-A chapter's figures stand in tests/notes/<chapter>.py, passage by passage, in the chapter's order:
+A page's figures stand in tests/notes/ under its name, notes/cuda/01_x.md's in tests/notes/cuda/01_x.py, passage by
+passage, in the page's order:
 
     from check_notes import given, record, says
 
@@ -25,8 +26,8 @@ from pathlib import Path
 from note_pages import COMMAND, FENCE, NUMBER, Page, plain
 
 ROOT = Path(__file__).resolve().parent.parent
-# Their figures are tables that scripts write and meta.notes compares, or there are none; in English only.
-OTHER_PAGES = ("10_fast_attention", "ai_tutor", "instructors")
+OTHER_PAGES = ("ai_tutor", "instructors", "hints")  # pages and folders for those who help: they claim no figures
+ENGLISH_ONLY = ("10_fast_attention",)  # what lies in a folder may have a Russian page, a chapter must
 
 passages = []  # of the chapter that is being checked: (text with the right figures, where it stands)
 
@@ -44,6 +45,17 @@ def given(text, source):
 def record(name):
     with open(ROOT / "notes" / "data" / name, encoding="utf-8") as file:
         return json.load(file)
+
+
+def code(path, template):
+    """The numbers that stand in a source of the project: code("reference/cuda/02_x.cu", "kTile = {};") is 16."""
+    pattern = r"(?<!\w)" + r"([\d.]+)".join(map(re.escape, template.split("{}")))
+    found = set(re.findall(pattern, (ROOT / path).read_text(encoding="utf-8")))
+    if len(found) != 1:
+        raise ValueError("%s: %d different places read %s" % (path, len(found), template))
+    numbers = found.pop()
+    numbers = [float(n) if "." in n else int(n) for n in ([numbers] if isinstance(numbers, str) else numbers)]
+    return numbers[0] if len(numbers) == 1 else numbers
 
 
 def groups(number):
@@ -185,17 +197,19 @@ def run(root):
     errors = []
     for path in pages:
         errors += check_links(root, path, pages)
-    for path in sorted(notes.glob("*.md")):
-        if path.stem not in OTHER_PAGES:
-            errors += check_figures(path, claims / (path.stem + ".py"))
-            errors += check_twin(path, notes / "ru" / path.name)
+    for path in sorted(notes.rglob("*.md")):
+        name = path.relative_to(notes)
+        if name.parts[0] != "ru" and name.with_suffix("").parts[0] not in OTHER_PAGES:
+            errors += check_figures(path, claims / name.with_suffix(".py"))
+            if path.parent == notes and path.stem not in ENGLISH_ONLY:
+                errors += check_twin(path, notes / "ru" / name)
     if (root / "README.md").is_file():
         errors += check_twin(root / "README.md", root / "README.ru.md")
     for twin in sorted((notes / "ru").rglob("*.md")):
         path = notes / twin.relative_to(notes / "ru")
         if not path.is_file():
             errors.append("%s has no English chapter" % _shown(twin))
-        elif path.parent != notes or path.stem in OTHER_PAGES:  # the others were compared above
+        elif path.parent != notes or path.stem in OTHER_PAGES + ENGLISH_ONLY:  # the others were compared above
             errors += check_twin(path, twin)
     return errors
 

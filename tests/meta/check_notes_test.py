@@ -119,7 +119,8 @@ class Trial(unittest.TestCase):
     def test_a_page_in_a_folder_is_compared_with_its_russian_one_where_there_is_one(self):
         command = "\n```\nscripts/workbook check cuda/01%s\n```\n"
         english, russian = self.notes / "cuda/01_rung.md", self.notes / "ru/cuda/01_rung.md"
-        for path, text in ((english, ENGLISH + command % ""), (russian, RUSSIAN + command % "   # и всё")):
+        for path, text in ((english, ENGLISH + command % ""), (russian, RUSSIAN + command % "   # и всё"),
+                           (self.claims / "cuda/01_rung.py", CLAIMS)):
             path.parent.mkdir()
             path.write_text(text.replace("00_map", "../00_map"), encoding="utf-8")
         self.assertEqual(self.errors(), [])
@@ -136,6 +137,25 @@ class Trial(unittest.TestCase):
         russian.unlink()
         english.write_text(page, encoding="utf-8")
         self.assertEqual(self.errors(), [])
+        english.write_text(page.replace("295 operations", "296 operations"), encoding="utf-8")
+        self.assertRegex("\n".join(self.errors()), "notes/cuda/01_rung.md:5: 296 stands there; right is 295")
+        (self.claims / "cuda/01_rung.py").unlink()
+        self.assertRegex("\n".join(self.errors()), "notes/cuda/01_rung.md:5: 989 is in no passage of .*cuda/01_rung.py")
+
+    def test_pages_for_those_who_help_claim_nothing_and_lesson_10_is_in_english(self):
+        for name in ("hints/99_trial.md", "ai_tutor.md", "10_fast_attention.md"):
+            (self.notes / name).parent.mkdir(exist_ok=True)
+            (self.notes / name).write_text("# Hint\n\nIt is 42.\n", encoding="utf-8")
+        self.assertEqual([error.split(" is in ")[0] for error in self.errors()], ["notes/10_fast_attention.md:3: 42"])
+
+    def test_numbers_are_read_out_of_a_source(self):
+        source = self.root / "code.cpp"
+        source.write_text("int kTile = 16, no_kTile = 1;\nif (x < 0.95 * best) f(8, 4);\nf(1, 2);\n", encoding="utf-8")
+        for template, found in (("kTile = {},", 16), ("{} * best", 0.95), ("best) f({}, {})", [8, 4])):
+            self.assertEqual(check_notes.code(source, template), found)
+        for template, places in (("kLost = {}", "0 different"), ("f({}, {})", "2 different")):
+            with self.assertRaisesRegex(ValueError, places):
+                check_notes.code(source, template)
 
     def test_links_lead_somewhere(self):
         self.assertRegex(self.errors(ENGLISH.replace("00_map.md#order", "01.md"))[0], "01.md leads to no file")
