@@ -15,13 +15,14 @@ H = 64
 given("for head_dim 64", source="chosen")
 given("units of 8 lanes (AVX2)", source="the instructions")
 avx2, avx512 = (UNITS * lanes * 2 for lanes in LANES.values())
-says("does {} · {} · 2 = {} FLOP a cycle, with {} lanes (AVX-512) {}", UNITS, LANES["AVX2"], avx2, LANES["AVX-512"], avx512)
+says("does {} · {} · 2 = {} FLOP a cycle, with {} lanes (AVX-512) {}", UNITS, LANES["AVX2"], avx2, LANES["AVX-512"],
+     avx512)
 
 vectors = 2
 sums = rows * vectors
-says("Six rows of A against two vectors of B are {} sums. A step loads {} vectors of B and {} numbers of A, each copied to "
-     "all lanes, and does {} multiply-adds: {} loads in the {} cycles", sums, vectors, rows, sums, vectors + rows,
-     sums // UNITS)
+says("Six rows of A against two vectors of B are {} sums. A step loads {} vectors of B and {} numbers of A, each "
+     "copied to all lanes, and does {} multiply-adds: {} loads in the {} cycles", sums, vectors, rows, sums,
+     vectors + rows, sums // UNITS)
 
 
 def registers(rows, vectors):
@@ -30,7 +31,8 @@ def registers(rows, vectors):
 
 
 assert LATENCY * UNITS == 8 <= sums
-says("The sums, the two vectors and one factor are {} registers of the {} that AVX2 has", registers(rows, vectors), REGISTERS)
+says("The sums, the two vectors and one factor are {} registers of the {} that AVX2 has", registers(rows, vectors),
+     REGISTERS)
 says("A tile of another shape with {} sums (4 × 3, 3 × 4) needs {} registers", sums, registers(4, 3))
 assert registers(4, 3) == registers(3, 4)
 
@@ -53,8 +55,9 @@ degree = exp2.split("{", 2)[2].split("}")[0].count(",") + 1
 # The clamp, n, f in two, the polynomial, the shift, the product; the difference before, the sum behind.
 operations = 1 + 1 + 2 + degree + 1 + 1 + 2
 eight = {head_dim: 4 * head_dim * 8 / (2 * LANES["AVX2"]) for head_dim in (64, 128)}
-says("With {0} vector operations for 8 lanes it costs what {0} multiply-adds cost, and the products of 8 scores cost 4 · {1} · "
-     "8 / {2} = {3:.0f}: about a tenth for H = {1}, a twentieth for {4}", operations, H, 2 * LANES["AVX2"], eight[H], 128)
+says("With {0} vector operations for 8 lanes it costs what {0} multiply-adds cost, and the products of 8 scores cost "
+     "4 · {1} · 8 / {2} = {3:.0f}: about a tenth for H = {1}, a twentieth for {4}", operations, H, 2 * LANES["AVX2"],
+     eight[H], 128)
 assert [round(cost / operations) for cost in eight.values()] == [9, 18]
 mantissa, bits = code(ANSWER, "shift(0x{}p{}f")
 says("Adding {} · 2{} to x", float.fromhex("0x%s" % mantissa), sup(bits))
@@ -68,9 +71,9 @@ def in_vain(rows, columns):
     return mean(-(-(i // rows + 1) * rows // columns) * columns - (i + 1) for i in range(rows * columns))
 
 
-says("A tile of {} rows and {} keys is the smallest unit. Its last row computes up to {} scores above the diagonal in vain "
-     "and each row before it one more, {:.1f} on average; with {} lanes, where a tile stops after {} keys when the rest is "
-     "hidden, {:.1f}. Tiles of 64 × 64 compute {:.1f} a row", rows, tile_columns,
+says("A tile of {} rows and {} keys is the smallest unit. Its last row computes up to {} scores above the diagonal in "
+     "vain and each row before it one more, {:.1f} on average; with {} lanes, where a tile stops after {} keys when "
+     "the rest is hidden, {:.1f}. Tiles of 64 × 64 compute {:.1f} a row", rows, tile_columns,
      max(-last % tile_columns for last in range(rows, rows * tile_columns + 1, rows)), in_vain(rows, tile_columns),
      LANES["AVX2"], vectors * LANES["AVX2"], in_vain(rows, vectors * LANES["AVX2"]), in_vain(64, 64))
 given("Tiles of 64 × 64", source="lesson 05's")
@@ -105,8 +108,8 @@ softmax = {head_dim: time / total for head_dim, (_, time, total) in quiet.items(
 assert round(1 / softmax[H]) == 7 and 0.4 < softmax[128] / softmax[H] < 0.6  # "a seventh", "half of that share"
 assert round(whole(0.95), 1) == 0.8 and whole(1) < 0.85
 says("With head_dim {} the softmax takes a seventh of the time", H)
-given("Even with both products at 95 % of the peak the whole would be at four fifths of it: with 8 lanes 85 % is out of "
-      "reach for head_dim 64, whatever the blocks are. With 128", source="chosen; computed above")
+given("Even with both products at 95 % of the peak the whole would be at four fifths of it: with 8 lanes 85 % is out "
+      "of reach for head_dim 64, whatever the blocks are. With 128", source="chosen; computed above")
 
 given("q = ln 2; keys 0, 1, 3; values 8, 4, 10", source="FastAttention.WorkedExampleOfTheNote")
 q, k, v = log(2), (0, 1, 3), (8, 4, 10)
@@ -114,5 +117,6 @@ s = [q * key * log2(exp(1)) for key in k]
 m = max(s)
 p = [2 ** (one - m) for one in s]
 d, o = sum(p), sum(weight * value for weight, value in zip(p, v))
-says("m = {:.0f}; the weights are 2^-3, 2^-2 and 2^0; d = {:.3f}; o = 8/8 + 4/4 + 10 = {:.0f}. O = {:.0f} / {:.3f} = {:.5f}; "
-     "lse = ln 2 · ({:.0f} + log2 {:.3f}) = ln {:.0f}.", m, d, o, o, d, o / d, m, d, exp(log(2) * (m + log2(d))))
+says("m = {:.0f}; the weights are 2^-3, 2^-2 and 2^0; d = {:.3f}; o = 8/8 + 4/4 + 10 = {:.0f}. O = {:.0f} / {:.3f} = "
+     "{:.5f}; lse = ln 2 · ({:.0f} + log2 {:.3f}) = ln {:.0f}.", m, d, o, o, d, o / d, m, d,
+     exp(log(2) * (m + log2(d))))

@@ -22,7 +22,8 @@ says("**{} bytes at a time.** A `float4` is loaded by one instruction, from an a
 instructions = {n: (5 + n) / n for n in (1, elements)}  # two coefficients, the loop's three, and the multiply-adds
 says("With one element a thread that is {:.0f} instructions for each multiply-add; with {} it is {:.1f}",
      instructions[1], elements, instructions[elements])
-given("An SM issues 4 instructions of a warp a clock, and at k = 16", source="NVIDIA, H100 Tensor Core GPU Architecture")
+given("An SM issues 4 instructions of a warp a clock, and at k = 16",
+      source="NVIDIA, H100 Tensor Core GPU Architecture")
 n, k = 2**26, 16
 memory = 2 * FLOAT * n / W
 issue = {each: count * k * n / WARP / (4 * SMS * CLOCK) for each, count in instructions.items()}
@@ -32,8 +33,8 @@ given("1000 elements, each 3, and the operations y·2 + 1, y·0.5 - 3, y·4 + 0"
 ys = [3]
 for multiply, add in ((2, 1), (0.5, -3), (4, 0)):
     ys.append(ys[-1] * multiply + add)
-says("| chain | 3 | {} | {} | {}, then {}, then {:.0f} |", 3 * FLOAT * 1000, 3 * FLOAT * 1000, *map("{:g}".format, ys[1:3]),
-     ys[3])
+says("| chain | 3 | {} | {} | {}, then {}, then {:.0f} |", 3 * FLOAT * 1000, 3 * FLOAT * 1000,
+     *map("{:g}".format, ys[1:3]), ys[3])
 says("| fused | 1 | {} | {} | {:.0f} |", FLOAT * 1000, FLOAT * 1000, ys[3])
 says("float4 from an address that is no multiple of {}", 4 * FLOAT)
 given("offsets or the count in 32 bits", source="int")

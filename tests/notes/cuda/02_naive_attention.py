@@ -17,12 +17,13 @@ def score_bytes(batch, heads, seqlen):
 
 says("At batch 4, 8 heads and S = 4096 that is {:.1f} GB", score_bytes(4, 8, 4096) / 1e9)
 says("at S = 32768 it would be {:.0f} GB", score_bytes(4, 8, 32768) / 1e9)
-given("an SM has 32 load units for 128 multipliers", source="NVIDIA, H100 Tensor Core GPU Architecture: 4 · 8 and 4 · 32")
+given("an SM has 32 load units for 128 multipliers",
+      source="NVIDIA, H100 Tensor Core GPU Architecture: 4 · 8 and 4 · 32")
 
-says("A block of {0} × {0} threads computes {0} × {0} elements. Their rows of Q and of K are the same {0} and {0}. So the "
-     "block goes along head_dim in steps of {0}: each thread loads one element of Q and one of K into shared memory, all "
-     "wait, and then each thread takes {0} products from there. What was loaded once from main memory serves {0} threads: "
-     "1/{0} of the loads", tile)
+says("A block of {0} × {0} threads computes {0} × {0} elements. Their rows of Q and of K are the same {0} and {0}. So "
+     "the block goes along head_dim in steps of {0}: each thread loads one element of Q and one of K into shared "
+     "memory, all wait, and then each thread takes {0} products from there. What was loaded once from main memory "
+     "serves {0} threads: 1/{0} of the loads", tile)
 
 
 def banks(row):
@@ -31,8 +32,8 @@ def banks(row):
 
 
 given("Shared memory has 32 banks", source=GUIDE)
-says("K is read by columns: {0} threads, {0} rows. With {0} elements a row, the rows begin in only {1} banks, and the load "
-     "takes {2} clocks; with {3} they begin in {4}", tile, banks(tile), tile // banks(tile), padded, banks(padded))
+says("K is read by columns: {0} threads, {0} rows. With {0} elements a row, the rows begin in only {1} banks, and the "
+     "load takes {2} clocks; with {3} they begin in {4}", tile, banks(tile), tile // banks(tile), padded, banks(padded))
 says("takes the elements l, l + {}, ...", warp)
 steps = int(log2(warp))
 says("with the lane {} away, then {}, {}, {}, {}.", *(warp >> i for i in range(1, steps + 1)))

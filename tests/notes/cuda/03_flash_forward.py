@@ -20,8 +20,8 @@ says("how do {} threads share the work", threads)
 FMA, BYTES = 128, 128  # a clock of an SM
 given("An SM does 128 multiply-adds a clock and moves 128 bytes a clock from shared memory", source=GUIDE)
 says("8 bytes, so {} threads want {} a clock", threads, threads * 2 * FLOAT)
-says("With {0} rows and {1} keys a thread loads {0} + {1} float4, and does {0} · {1} · 4 = {2} multiply-adds with them: "
-     "{3} a load", rows, keys, rows * keys * 4, rows * keys * 4 // (rows + keys))
+says("With {0} rows and {1} keys a thread loads {0} + {1} float4, and does {0} · {1} · 4 = {2} multiply-adds with "
+     "them: {3} a load", rows, keys, rows * keys * 4, rows * keys * 4 // (rows + keys))
 says("{} scores and {} elements of O are {} of the {} that a thread can have", rows * keys, rows * columns,
      rows * keys + rows * columns, 255)
 whole = WARP * 4 * FLOAT // BYTES  # clocks of a warp's float4 load, all addresses different

@@ -12,7 +12,8 @@ RUNG = "reference/cuda/04_flash_decode.cu"
 
 ladder = record("ladder_h200.json")
 W = round(ladder["copy"]["bytes"] / median(ladder["copy"]["samples_ms"]) / 1e9, 1) * 1e12
-says("Rung 03 gives each block {} queries", code("reference/cuda/03_flash_forward.cu", "launch_larger<Tile<64, {}, 64>"))
+says("Rung 03 gives each block {} queries",
+     code("reference/cuda/03_flash_forward.cu", "launch_larger<Tile<64, {}, 64>"))
 says("with batch 1 and 8 kv heads that is 8 pieces of work for {} multiprocessors", SMS)
 
 N, K, S, H = 32, 8, 8192, 128
@@ -45,8 +46,9 @@ says("kLanes threads have a key, {} bytes each: {} threads for 128 floats, {} fo
      lanes[BF16])
 says("{} scores from {} pieces", scores, ahead)
 shuffles = int(log2(lanes[FLOAT]))
-says("the kLanes threads of a key, say {}. {} sums by {} shuffles each would be {} shuffles for {} · {} multiply-adds. But "
-     "no thread needs all {}.", lanes[FLOAT], scores, shuffles, scores * shuffles, scores, PIECE // FLOAT, scores)
+says("the kLanes threads of a key, say {}. {} sums by {} shuffles each would be {} shuffles for {} · {} "
+     "multiply-adds. But no thread needs all {}.", lanes[FLOAT], scores, shuffles, scores * shuffles, scores,
+     PIECE // FLOAT, scores)
 sent = [scores >> i for i in range(1, int(log2(scores)) + 1)]
 says("{} + {} + {} + {} shuffles, and one more, since {} threads share {} scores", *sent, lanes[FLOAT], scores)
 assert lanes[FLOAT] == 2 * scores  # "one more"
@@ -71,9 +73,9 @@ says("| split 0 | 2, 6 | {} | {:.5f}, {:.0f} | {:.5f} | {:.5f} |", m_0, *p_0, d_
 says("| split 1 | 4 | {} | {:.0f} | {:.0f} | {:.0f} |", m_1, *p_1, d_1, o_1)
 w = 2 ** ((m_1 - m_0) * factor)
 d, o = d_0 + w * d_1, o_0 + w * o_1
-says("m = {}: the weights are 1 and 2^((4 - 6) · {:.5f}) = {:.5f}. d = {:.5f} + {:.5f} = {:.5f}, O = ({:.5f} + {:.5f} · {}) "
-     "/ {:.5f} = {:.5f}, lse = {} · {} + ln {:.5f} = {:.5f}.", m_0, factor, w, d_0, w * d_1, d, o_0, w, v[2], d, o / d, m_0,
-     scale, d, m_0 * scale + log(d))
+says("m = {}: the weights are 1 and 2^((4 - 6) · {:.5f}) = {:.5f}. d = {:.5f} + {:.5f} = {:.5f}, O = ({:.5f} + {:.5f} "
+     "· {}) / {:.5f} = {:.5f}, lse = {} · {} + ln {:.5f} = {:.5f}.", m_0, factor, w, d_0, w * d_1, d, o_0, w, v[2], d,
+     o / d, m_0, scale, d, m_0 * scale + log(d))
 says("{} bytes copied from any address", PIECE)
 
 compared = record("compare_torch_h200.json")
@@ -92,9 +94,9 @@ def us(shape, who, kernel=0):
 large, small = (16, 8192), (1, 8192)
 says("At (16, 8192) our kernel needs {:.1f} µs and cuDNN's {:.1f}; at (1, 8192) {:.1f} and {:.1f}", us(large, "04"),
      us(large, "cuDNN"), us(small, "04"), us(small, "cuDNN"))
-says("{:.1f} µs at (16, 8192), where cuDNN gives each of {:.0f} blocks a whole cache and needs none; at (1, 8192) ours takes "
-     "{:.1f} µs and cuDNN's {:.1f}. It reads {:.1f} MB", us(large, "04", 1), runs[large]["cuDNN"][0]["blocks"],
-     us(small, "04", 1), us(small, "cuDNN", 1), runs[large]["04"][1]["read"] / 1e6)
+says("{:.1f} µs at (16, 8192), where cuDNN gives each of {:.0f} blocks a whole cache and needs none; at (1, 8192) "
+     "ours takes {:.1f} µs and cuDNN's {:.1f}. It reads {:.1f} MB", us(large, "04", 1),
+     runs[large]["cuDNN"][0]["blocks"], us(small, "04", 1), us(small, "cuDNN", 1), runs[large]["04"][1]["read"] / 1e6)
 assert len(runs[large]["cuDNN"]) == 1 and runs[large]["cuDNN"][0]["blocks"] == 16 * K
 says("We issue in {:.0f} % of the cycles, cuDNN in {:.0f} %", runs[large]["04"][0]["issued"],
      runs[large]["cuDNN"][0]["issued"])

@@ -14,15 +14,15 @@ says("counted as {:.1f} times the forward's", atomics / forward)
 
 own, visited = code(RUNG, "launch_larger<Tile<64, {}, {}>")
 H, S = 64, 256
-says("A tile of {0} rows is owned, so each tensor is read once as own rows and ⌈S / {0}⌉ times as visited rows. For S = {1} "
-     "and H = {2}: K, V and Q at most {3} times", own, S, H, 1 + ceil(S / own))
+says("A tile of {0} rows is owned, so each tensor is read once as own rows and ⌈S / {0}⌉ times as visited rows. For S "
+     "= {1} and H = {2}: K, V and Q at most {3} times", own, S, H, 1 + ceil(S / own))
 across, down = code(RUNG, "kThreadsX = head_dim < 64 ? 8 : {}, kThreadsY = {},")
 says("A thread of the first kernel has {0} x {1} scores, {0} x {1} of dP, and {0} x {2} elements of dK and of dV",
      own // down, visited // across, H // across)
 says("are little against {} · {} · {} · {} multiply-adds", keys_kernel, own, visited, H)
 
-given("Two query heads share one kv head; one query each, two keys, H = 1, scale 0.5. Q = 1 in head 0 and 0 in head 1, K = "
-      "0, 2 ln 3, V = 4, 8, dO = 1 and 2", source="Heads.WorkedExampleOfTheNote")
+given("Two query heads share one kv head; one query each, two keys, H = 1, scale 0.5. Q = 1 in head 0 and 0 in head "
+      "1, K = 0, 2 ln 3, V = 4, 8, dO = 1 and 2", source="Heads.WorkedExampleOfTheNote")
 scale, Q, K, V, dO = 0.5, (1, 0), (0, 2 * log(3)), (4, 8), (1, 2)
 S = [[scale * q * k for k in K] for q in Q]
 lse = [log(sum(map(exp, row))) for row in S]
@@ -45,6 +45,7 @@ for head, scores in enumerate(("0, ln 3", "0, 0")):
          *g(exp(lse[head]), *P[head], O[head], delta[head], *dP[head], *dS[head]))
 says("dV = {} · 1 + {} · 2 = {} and {} · 1 + {} · 2 = {}.", *g(P[0][0], P[1][0], dV[0], P[0][1], P[1][1], dV[1]))
 says("dK = {} · ({} · 1 - 2 · 0) = {} and {}.", scale, *g(dS[0][0], *dK))
-says("dQ = {} · {} · 2 ln 3 = {:.5f} in head 0, and {} · 2 · 2 ln 3 = {:.5f} in head 1", scale, *g(dS[0][1]), dQ[0], scale,
-     dQ[1])
-given("Dao et al. 2022, algorithm 4 (appendix B); Dao 2023, section 3.2, where dQ is added by atomics", source="the papers")
+says("dQ = {} · {} · 2 ln 3 = {:.5f} in head 0, and {} · 2 · 2 ln 3 = {:.5f} in head 1", scale, *g(dS[0][1]), dQ[0],
+     scale, dQ[1])
+given("Dao et al. 2022, algorithm 4 (appendix B); Dao 2023, section 3.2, where dQ is added by atomics",
+      source="the papers")

@@ -17,9 +17,9 @@ open_ = {(case["batch"], case["seqlen"]): ratio(case, "03", "PyTorch, fp32") for
          if not case["causal"]}
 few = [shape for shape in open_ if shape[0] * compared["heads"] * shape[1] // block_q < SMS]
 assert all(open_[shape] < 0.95 for shape in few) and all(open_[shape] > 0.99 for shape in open_ if shape not in few)
-says("Where blocks of {} queries are fewer than the {} SMs, with batch 1 up to S = {} and with batch 4 up to S = {}, and "
-     "often with the mask, PyTorch's fused kernel is faster and takes down to {:.1f} of rung 03's time", block_q, SMS,
-     *(max(seqlen for batch, seqlen in few if batch == wanted) for wanted in (1, 4)),
+says("Where blocks of {} queries are fewer than the {} SMs, with batch 1 up to S = {} and with batch 4 up to S = {}, "
+     "and often with the mask, PyTorch's fused kernel is faster and takes down to {:.1f} of rung 03's time", block_q,
+     SMS, *(max(seqlen for batch, seqlen in few if batch == wanted) for wanted in (1, 4)),
      min(ratio(case, "03", "PyTorch, fp32") for case in compared["forward"]))
 compiled = median(ratio(case, "fused", "PyTorch, compiled") for case in compared["chain"])
 says("PyTorch's compiled chain has one, and is {:.0f} % faster", 100 * (1 - compiled))
