@@ -81,7 +81,6 @@ says("A block of {} queries", block_q)
 says("The triangle of {} pairs", rows * (rows - 1) // 2)
 
 says("then take blocks of {} queries", block_q)
-given("To start a thread takes 50 µs", source="measured by hand; no record")
 short = [median(run["ours_s"]) for run in record("fast_attention_cpu.json")["forward"]
          if (run["seqlen"], run["head_dim"], run["causal"], run["threads"]) == (128, H, False, 2)]
 says("Attention over {} tokens takes half of that", 128)
