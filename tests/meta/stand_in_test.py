@@ -59,7 +59,7 @@ class StandIn(unittest.TestCase):
 
 if __name__ == "__main__":
     if not importlib.util.find_spec("triton"):
-        if not PYTHON.exists():
+        if not PYTHON.exists() or os.path.samefile(sys.prefix, PYTHON.parents[1]):  # else .venv would start itself
             print("skipped: Triton is not installed")
             sys.exit(77)
         os.execv(PYTHON, [PYTHON, *sys.argv])
