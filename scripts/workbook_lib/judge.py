@@ -132,6 +132,8 @@ class Judge:
             stopped = re.search(r"([\w ]+) signal terminated program", output)  # the driver lives on when a part of it is
             if stopped:
                 return "does not compile: the compiler was stopped: %s" % stopped[1].strip()
+            if re.search(r"(?:virtual memory exhausted|out of memory allocating|std::bad_alloc)", output):  # by itself
+                return "does not compile: the compiler had no memory left"
             return "does not compile: %s" % printable(verdicts.build_errors(output)[0])
         if not all(os.path.isfile(path) and not os.path.islink(path) for path in (library, worker)):
             return "does not compile: the compiler wrote no library"
