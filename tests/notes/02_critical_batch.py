@@ -133,9 +133,9 @@ says("Two sequences where {:.0f} tokens would be needed", critical(600, 10, 2))
 says("rounded instead of cut: {:.0f} sequences", (MEMORY - 2 * N) / (cache() * CONTEXT))
 given("datasheets say GB, 7 % less", source="tests/mistakes/02_critical_batch.edits")
 
-says("{:.0f}. A larger model needs no more of them", B_STAR)
+says("{:.0f} tokens. A larger model needs no more of them", B_STAR)
 says("64 tokens are below both critical batches: {:.2f} ms become {:.2f} ms, twice as fast. 2000 are above both, and "
      "the {:.1f} ms are arithmetic in bf16", reading(2) * MS, reading(1) * MS, 2 * N * 2000 / P * MS)
-says("{}. They pass {} tokens at a time, a fifth of {:.0f}. A step takes {:.2f} ms, of which the arithmetic needs "
+says("{} users. They pass {} tokens at a time, a fifth of {:.0f}. A step takes {:.2f} ms, of which the arithmetic needs "
      "{:.1f} ms", fit(), fit(), B_STAR, step(59) * MS, 2 * N * 59 / P * MS)
 given("64 users", source="the week's programme")

@@ -105,6 +105,6 @@ ms = sorted(fused["samples_ms"])[len(fused["samples_ms"]) // 2]
 rate = fused["bytes"] / ms * 1e3
 says("whose main memory has 4.8 TB/s, rung 01 of the ladder moves {:.2f} GB in {:.3f} ms, {:.2f} TB/s or {:.0f} % of "
      "the datasheet", fused["bytes"] / 1e9, ms, rate / 1e12, 100 * rate / 4.8e12)
-says("{}. 65536 registers over 256 · 64 are {} blocks of {} warps: half of the 64", 32, REGISTERS // (256 * 64),
+says("{} warps. 65536 registers over 256 · 64 are {} blocks of {} warps: half of the 64", 32, REGISTERS // (256 * 64),
      256 // WARP)
 given("`cuda_occupancy.h` of CUDA 13.0", source="NVIDIA")
