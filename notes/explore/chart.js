@@ -96,7 +96,7 @@
     }
     add("path", {class: "roof", d: roof(tensor)});
     text("roof-name", area.right - 4, y(tensor.flop_per_s) - 8, "end",
-      `P = ${number(tensor.flop_per_s / 1e12)} TFLOP/s`);
+      `P = ${number(tensor.flop_per_s / 1e12)} T${say("flop")}/s`);
     text("roof-name", x(figures.ridge) - 6, area.bottom - 8, "end", `P / W = ${number(figures.ridge)}`);
     const slope = (Math.atan2(y(1e12) - y(1e13), x(10) - x(1)) * -180) / Math.PI;
     const at = {x: x(0.5), y: y(0.5 * tensor.bytes_per_s) - 12};
@@ -118,7 +118,7 @@
       const group = element("g", {
         class: `point ${explore.kinds[key]}`, "data-point": key, tabindex: "0", role: "img",
         "aria-label": `${names[key]}: ${number(point.intensity)} ${say("flop_per_byte")}, ` +
-          `${number(point.attainable / 1e12)} TFLOP/s`,
+          `${number(point.attainable / 1e12)} T${say("flop")}/s`,
       });
       if (Math.hypot(near - px, middle - py) > 16) {
         group.append(element("line", {class: "leader", x1: px, y1: py, x2: near, y2: middle}));

@@ -39,6 +39,7 @@
     roofline: ["Roofline", "Roofline"],
     x_axis: ["intensity, FLOP/byte", "интенсивность, FLOP/байт"],
     y_axis: ["TFLOP/s", "TFLOP/s"],
+    flop: ["FLOP", "FLOP"],
     flop_per_byte: ["FLOP/byte", "FLOP/байт"],
     s: ["s", "с"],
     ms: ["ms", "мс"],
