@@ -7,8 +7,8 @@ from check_notes import given, groups, record, says
 
 P, FP8, SMS = 989e12, 1979e12, 132
 FA1, FA2, FA3 = "Dao et al. 2022, figure 2", "Dao 2023", "Shah et al. 2024, "
-given("| forward reaches, of the peak | 25 to 40 % of an A100 | 50 to 73 % of an A100, 35 % of an H100 | 75 % of an "
-     "H100 |", source="abstracts and introductions of FlashAttention-2 and 3")
+given("| forward reaches, of the peak | 25 to 40 % of an A100 | 50 to 73 % of an A100, 35 to 37 % of an H100 | 75 % of "
+     "an H100 |", source="abstracts and introductions of FlashAttention-2 and 3; figure 5 of 3, 370 TFLOP/s")
 given("Batch 1, 32 heads, S = 4096. How many blocks of threads does each of the first two versions have for 108 SMs",
       source="chosen; NVIDIA, A100 datasheet")
 given("An H100 with H = 128", source="chosen")
@@ -133,7 +133,8 @@ says("still {:.0f} times worse than fp16", rmse["fp8"] / rmse["fp16"])
 given("to 8192 FLOP a clock and SM, and leaves the exponentials at 16: at H = 128",
      source="Zadouri et al. 2026, FlashAttention-4")
 assert 8192 / 16 == 4 * 128
-given("by more than a factor of 2⁸, which the final division makes exact. It reaches 1613 TFLOP/s, 71 % of a B200",
+given("by more than 8 in the exponent of 2, which the final division makes exact. It reaches 1613 TFLOP/s, 71 % of a "
+      "B200",
       source="Zadouri et al. 2026, abstract and section on rescaling")
 ladder = record("ladder_h200.json")
 rung = next(one for one in ladder["forward"] if one["rung"] == "cuda/03_flash_forward" and one["seqlen"] == 8192
@@ -143,8 +144,8 @@ peak = ladder["multiply_add"]["flop"] / median(ladder["multiply_add"]["samples_m
 says("{:.1f} TFLOP/s on an H200 at S = 8192, H = 64, {:.0f} % of what fp32 multiply-adds reach there", rate,
      100 * rate / peak)
 
-says("{:.2f} times the FLOP, {:.1f} times fewer bytes, {:.1f} times faster. The time follows the bytes, not fully, "
-     "since at 4.4 GB", more, less, faster)
+says("{:.2f} times the FLOP, {:.1f} times fewer bytes, {:.1f} times faster. The time follows the bytes, not fully: "
+     "{:.0f} TFLOP/s and {:.1f} TB/s are under both of an A100's roofs", more, less, faster, 75.2 / 7.3, 4.4 / 7.3)
 says("312 / 19.5 = {:.0f}. Three operations for each element of O and tile are {} of {}, and cost as much as {:.0f} "
      "FLOP of products. One in place of three takes the share from {:.0f} % to {:.0f} %", cost, outputs[0], outside[0],
      cost * outputs[0], *shares)

@@ -65,11 +65,13 @@ assert micros[4096]["wait"] < 1.01 * EVENTS
 given("under 1 % at the bottom", "the line above")
 caches = {S: only(gpu["caches"], seqlen=S) for S in (1024, 4096, 8192)}
 cold, warm = ({S: 1e6 * median(case["seconds"][how]) for S, case in caches.items()} for how in ("flushed", "warm"))
-says("takes {:.1f} µs by events, at S = 1024. A Python program that launches such kernels one by one, with {:.0f} µs "
+says("takes {:.1f} µs by events, at S = 1024. A Python program that launches such steps one by one, with {:.0f} µs "
      "of its own for each, takes {:.0f} µs for each", cold[1024], micros[256]["no wait"],
      max(cold[1024], micros[256]["no wait"]))
-says("tell 0.5 µs apart, so {} launches of a 4 µs kernel belong into one sample before the step is below 1 %",
-     ceil(0.5 / (0.01 * 4)))
+by_events = [s for case in gpu["clocks"] for s in case["seconds"]["events"] if s < 320e-6]
+assert all(abs(s / 32e-9 - round(s / 32e-9)) < 0.02 for s in by_events)
+given("CUDA promises 0.5 µs of its events (those of this H200 step by 0.032 µs)", "the assertion above")
+says("{} launches of a 4 µs kernel belong into one sample before the step is below 1 %", ceil(0.5 / (0.01 * 4)))
 rates = [{S: caches[S]["cache_bytes"] / t[S] / 1e6 for S in caches} for t in (cold, warm)]
 for S, case in caches.items():
     says("| {} | {:.0f} MiB | {:.1f} µs, {:.2f} TB/s | {:.1f} µs, {:.2f} TB/s |", S, case["cache_bytes"] / 2**20,
@@ -94,7 +96,7 @@ says("is {:.1f} times as wide", critical(4) / 1.96)
 given("a t-distributed number stays within 1.96", "the factor of the table")
 states = [1e6 * s for s in only(gpu["forward"], batch=1, seqlen=256, causal=False)["seconds"]["PyTorch, bf16"]]
 given("PyTorch's bf16 attention at S = 256, µs", "measuring_h200.json, forward, batch 1")
-says("the mean, {:.2f} ± {:.2f}, holds not one", fmean(states), half_width(states))
+says("the mean, {:.3f} ± {:.3f}, holds not one", fmean(states), half_width(states))
 says(" ".join("{:.2f}" for _ in states), *states)
 assert not any(abs(s - fmean(states)) <= half_width(states) for s in states)
 assert min(states[::2]) > max(states[1::2])
@@ -140,7 +142,7 @@ case = only(cpu["forward"], threads=1, seqlen=256, causal=True, head_dim=64)
 says("| {:.2f} times faster | medians of both | {:.2f} times faster |",
      median(case["peer_s"]) / min(case["ours_s"]),
      median(case["peer_s"]) / median(case["ours_s"]))
-says("| {:.2f} ± {:.2f} µs | samples in order, both states | {:.2f} µs and {:.2f} µs in turn |", fmean(states),
+says("| {:.3f} ± {:.3f} µs | samples in order, both states | {:.2f} µs and {:.2f} µs in turn |", fmean(states),
      half_width(states), median(states[::2]), median(states[1::2]))
 says("| {:.2f} ± {:.2f} ms: no difference | the differences of the pairs | {:.2f} ± {:.2f} ms |", apart.difference,
      apart.half, together.difference, together.half)
@@ -211,8 +213,9 @@ says("The kernel's own time grows {:.0f} times, from {:.1f} to {:.1f} µs; less 
 says("In {:.1f} of them. With {:.3f} for 1.96, in 95", 100 * (1 - tail(1.96, 4)), critical(4))
 says("± {:.2f} against ± {:.2f} ms in the example", together.half, apart.half)
 
-says("At S = 4096 the FLOP are 4 · 4096² · 64 · 4 · 8 = {}. In {:.1f} µs that would be {:.0f} TFLOP/s, {:.0f} times "
-     "the fp32 peak", groups(flop(4096)), LAUNCHED, flop(4096) / round(LAUNCHED, 1) / 1e6,
+says("At S = 4096 the FLOP are 4 · 4096² · 64 · 4 · 8 = {}. In {:.1f} µs that would be {:.0f} TFLOP/s ({:.0f} before "
+     "the rounding), {:.0f} times the fp32 peak", groups(flop(4096)), LAUNCHED, flop(4096) / round(LAUNCHED, 1) / 1e6,
+     flop(4096) / LAUNCHED / 1e6,
      flop(4096) / round(LAUNCHED, 1) * 1e6 / VECTOR)
 says("Even S = 1024 would be {:.0f} TFLOP/s", flop(1024) / round(micros[1024]["no wait"], 1) / 1e6)
 says("by events S = 4096 takes {:.1f} µs", EVENTS)

@@ -28,3 +28,4 @@ held = {who: case["bytes"][who] for case in compared["forward"] if (case["batch"
 score, out = held["02"], held["PyTorch, fp32"]
 assert held["PyTorch, naive"] == 2 * score + out and score == out * 4096 // compared["head_dim"]  # 2 · S/H + 1 outputs
 assert code("reference/cuda/01_fused_elementwise.cu", "kFours = {};") == 4  # "four float4"
+given("the datasheet's 4.8 TB/s is what nothing passes", source="NVIDIA, H200 datasheet; include/nanolm/devices.h")
