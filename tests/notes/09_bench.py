@@ -20,8 +20,8 @@ says("One sample of 1 s among a hundred of 1 ms multiplies the mean by {}",
      {10: "ten", 11: "eleven", 12: "twelve"}[round(fmean([1000] + 99 * [1]))])
 says("with a step of 0.5 µs, a kernel of 4 µs needs {} launches in a sample before the step is below 1 %",
      ceil(0.5 / (0.01 * 4)))
-says("Since the beginning of 1970 some 1.7·10{} ns have passed, and doubles of that size are {:.0f} apart: 100 ns "
-     "would come out as 0 or {:.0f}", sup(18), ulp(1.7e18), ulp(1.7e18))
+says("Since the beginning of 1970 some 1.8·10{} ns have passed, and doubles of that size are {:.0f} apart: 100 ns "
+     "would come out as 0 or {:.0f}", sup(18), ulp(1.8e18), ulp(1.8e18))
 
 # Percentiles
 twenty = list(range(1, 21))
