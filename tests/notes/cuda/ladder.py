@@ -2,7 +2,7 @@
 
 from statistics import median
 
-from check_notes import code, record, says
+from check_notes import code, given, record, says
 
 SMS = 132  # include/nanolm/devices.h, H200 SXM
 compared = record("compare_torch_h200.json")
