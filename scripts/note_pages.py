@@ -91,9 +91,10 @@ class Page:
         return [(slug, start, end) for (start, slug), end in zip(starts, ends)]
 
 
-def slug_of(heading):
+def slug_of(heading, separator="-"):
+    """A heading's anchor as GitHub makes it."""
     heading = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "")
-    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", separator)
 
 
 def plain(number):

@@ -4,10 +4,11 @@ import re
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1])]
 import pages  # noqa: E402
 from latex2mathml.converter import convert  # noqa: E402
 from mkdocs.structure.files import File  # noqa: E402
+from note_pages import slug_of  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -32,7 +33,7 @@ def name_of(page, config):
 
 def on_config(config):
     config.theme.static_templates.discard("404.html")
-    config.mdx_configs["toc"]["slugify"] = pages.slug
+    config.mdx_configs["toc"]["slugify"] = slug_of
     english, russian = chapters(NOTES), chapters(NOTES / "ru")
     mine = russian if is_russian(config) else english
     listed = pages.order((NOTES / "00_map.md").read_text(encoding="utf-8"), english)

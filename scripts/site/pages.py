@@ -58,11 +58,6 @@ def dialect(text):
     return "\n".join(out)
 
 
-def slug(text, separator="-"):
-    """A heading's anchor as GitHub makes it."""
-    return re.sub(r"[^\w\- ]", "", text.strip().lower()).replace(" ", separator)
-
-
 def formulas(html, to_mathml):
     """Formulas that pymdownx.arithmatex found become MathML, by to_mathml(tex, "inline" or "block")."""
     def tex(text):

@@ -184,7 +184,11 @@ class Parts(unittest.TestCase):
         self.assertEqual(plain("97,0 %"), plain("97.0 %"))
 
     def test_slugs_are_those_of_github(self):
-        self.assertEqual(slug_of("Q(KᵀV), [a link](b.md) and `code_x`: why?"), "qkᵀv-a-link-and-code_x-why")
+        for heading, slug in (("Q(KᵀV), [a link](b.md) and `code_x`: why?", "qkᵀv-a-link-and-code_x-why"),
+                              ("The GPU in one page", "the-gpu-in-one-page"), ("m, d, o: `update`", "m-d-o-update"),
+                              ("Q(KᵀV) instead of (QKᵀ)V", "qkᵀv-instead-of-qkᵀv"), ("Зачем это", "зачем-это"),
+                              ("A  -  b_c", "a-----b_c")):
+            self.assertEqual(slug_of(heading), slug)
 
 
 class Notes(unittest.TestCase):
