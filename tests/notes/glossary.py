@@ -11,9 +11,9 @@ english, pairs = terms("notes/glossary.md", lambda term: term.lower().replace("'
 russian, pairs_ru = terms("notes/ru/glossary.md", lambda term: ("а" > term.lower()[0] or term.lower()[0] > "я",
                                                                  term.lower().replace("ё", "е")))
 if english != sorted(english) or russian != sorted(russian):
-    raise SystemExit("a glossary is not in alphabetical order")
+    raise ValueError("a glossary is not in alphabetical order")
 if pairs != {(e, r) for r, e in pairs_ru}:
-    raise SystemExit("the glossaries have different terms: %s" % (pairs ^ {(e, r) for r, e in pairs_ru}))
+    raise ValueError("the glossaries have different terms: %s" % (pairs ^ {(e, r) for r, e in pairs_ru}))
 
 given("in a stated part of repetitions, 95 % in the notes", source="the usual choice")
 given("the value below which 95 % of the samples lie", source="p95")
